@@ -1,1 +1,29 @@
-//! tools
+//! What touches the world: the [`Tool`] trait, and one file per tool under `builtin/`.
+//!
+//! A tool is added in one file: what it is ([`Spec`]: name, effect class, input, output, crash points, an example) and
+//! what it does ([`Tool::call`]), a `mod` line in `builtin/mod.rs`, a row in [`ALL`]. Plans are checked, schemas are
+//! printed and crash tests are found from there, with nothing more to write.
+//!
+//! The crate reads no environment and prints nothing; what a tool may know of its surroundings is in [`World`].
+
+mod builtin;
+mod check;
+mod publish;
+mod schema;
+mod text_file;
+mod tool;
+mod world;
+
+pub use builtin::ALL;
+pub use check::{check_output, check_plan, named_steps};
+pub use publish::{PublishError, PublishSites, Published, make_folder, publish, sweep_temporaries};
+pub use schema::{Field, Kind, schema_of};
+pub use text_file::read_text;
+pub use tool::{Effect, Example, Input, Outputs, Spec, Tool, ToolContext, ToolError};
+pub use world::{Engine, Ollama, World};
+
+/// The tool of that name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static dyn Tool> {
+    ALL.iter().copied().find(|tool| tool.spec().name == name)
+}

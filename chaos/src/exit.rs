@@ -1,0 +1,103 @@
+//! The exit codes of the lab, in one table.
+
+use crate::error::LabError;
+use crate::report::model::Outcome;
+
+/// What the process `chaos` ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything that was selected was played and held.
+    Held,
+    /// A property was violated, a kill was not reached, or the gate is shut.
+    Violated,
+    /// The plan fails without any crash already.
+    BaselineFailed,
+    /// Nothing was selected, or the budget cut the run short.
+    CutShort,
+    /// A negative control did not bite.
+    ControlSilent,
+    /// The command line makes no sense.
+    Usage,
+    /// The lab itself failed: no verdict.
+    LabFailed,
+}
+
+/// Every code with its meaning, in the order of the table in the help.
+pub const TABLE: [(Exit, &str); 7] = [
+    (Exit::Held, "everything that was selected held"),
+    (
+        Exit::Violated,
+        "a property was violated, a kill missed, or the gate is shut",
+    ),
+    (
+        Exit::BaselineFailed,
+        "the plan fails already where nothing is killed",
+    ),
+    (
+        Exit::CutShort,
+        "nothing was selected, or the budget ended first",
+    ),
+    (
+        Exit::ControlSilent,
+        "a negative control did not bite: the lab is blind here",
+    ),
+    (Exit::Usage, "the command line makes no sense"),
+    (Exit::LabFailed, "the lab itself failed, there is no verdict"),
+];
+
+impl Exit {
+    /// The number that the shell sees.
+    #[must_use]
+    pub fn code(self) -> i32 {
+        match self {
+            Self::Held => 0,
+            Self::Violated => 1,
+            Self::BaselineFailed => 2,
+            Self::CutShort => 4,
+            Self::ControlSilent => 5,
+            Self::Usage => 64,
+            Self::LabFailed => 70,
+        }
+    }
+
+    /// The table as lines of `code  meaning` for the help.
+    #[must_use]
+    pub fn help() -> String {
+        TABLE
+            .iter()
+            .map(|(exit, meaning)| format!("  {:>2}  {meaning}\n", exit.code()))
+            .collect()
+    }
+}
+
+impl From<Outcome> for Exit {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Held => Self::Held,
+            Outcome::Violated => Self::Violated,
+            Outcome::BaselineFailed => Self::BaselineFailed,
+            Outcome::CutShort => Self::CutShort,
+            Outcome::ControlSilent => Self::ControlSilent,
+        }
+    }
+}
+
+impl From<&LabError> for Exit {
+    fn from(error: &LabError) -> Self {
+        match error {
+            LabError::Usage(_) | LabError::Spawn { .. } => Self::Usage,
+            _ => Self::LabFailed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_code_once_and_ascending() {
+        let codes: Vec<i32> = TABLE.iter().map(|(exit, _)| exit.code()).collect();
+        assert_eq!(codes, [0, 1, 2, 4, 5, 64, 70]);
+    }
+}

@@ -1,0 +1,335 @@
+//! One process of the agent: started with a clean environment in a process
+//! group of its own, watched with a deadline, its end read from the kernel.
+//!
+//! A process that hangs is a finding, never a hung lab.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::Pid;
+
+use crate::error::LabError;
+use crate::target::Target;
+
+/// How long a run may take before it counts as hung.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How much of a process's output is kept.
+pub const MAX_OUTPUT_BYTES: u64 = 1 << 20;
+
+/// What is about to be started.
+pub struct Launch<'a> {
+    target: &'a Target,
+    args: Vec<&'a str>,
+    env: Vec<(&'a str, String)>,
+    dir: &'a Path,
+    stem: PathBuf,
+    deadline: Duration,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It exited with this code.
+    Exited(i32),
+    /// It died of this signal.
+    Signaled(i32),
+    /// It was still there at the deadline, and the lab ended it.
+    Hung,
+}
+
+/// Everything that the lab knows of a process that has ended.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Seconds since the epoch.
+    pub started_at: f64,
+    /// Seconds since the epoch.
+    pub ended_at: f64,
+    /// How it ended.
+    pub ended: Ended,
+    /// What it wrote, at most [`MAX_OUTPUT_BYTES`].
+    pub stdout: String,
+    /// What it wrote, at most [`MAX_OUTPUT_BYTES`].
+    pub stderr: String,
+    /// Its process group, where other processes of it are still alive.
+    pub survivors: Option<i32>,
+}
+
+/// A process that may still run. Dropped early, it is killed.
+pub struct Running {
+    child: Child,
+    pid: Pid,
+    ended: Receiver<()>,
+    over: bool,
+    reaped: bool,
+    begin: Instant,
+    started_at: f64,
+    stem: PathBuf,
+    deadline: Duration,
+}
+
+impl<'a> Launch<'a> {
+    /// `args` for the agent, to be run in `dir`; what it prints is kept in the
+    /// files `stem.out` and `stem.err`.
+    #[must_use]
+    pub fn new(target: &'a Target, args: &[&'a str], dir: &'a Path, stem: &Path) -> Self {
+        Self {
+            target,
+            args: args.to_vec(),
+            env: Vec::new(),
+            dir,
+            stem: stem.to_owned(),
+            deadline: DEADLINE,
+        }
+    }
+
+    /// With these variables on top of the scrubbed environment.
+    #[must_use]
+    pub fn env(mut self, env: Vec<(&'a str, String)>) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// With another deadline than [`DEADLINE`].
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Starts the process.
+    ///
+    /// # Errors
+    /// A command that cannot be started, files that cannot be created.
+    pub fn start(self) -> Result<Running, LabError> {
+        let (program, rest) = self.target.words.split_first().ok_or_else(|| {
+            LabError::Internal("an agent without a command was let through".to_owned())
+        })?;
+        let mut command = Command::new(program);
+        command.args(rest).args(&self.args).current_dir(self.dir);
+        for name in &self.target.scrub {
+            command.env_remove(name);
+        }
+        command
+            .envs(self.env)
+            .stdin(Stdio::null())
+            .stdout(create(&self.stem, "out")?)
+            .stderr(create(&self.stem, "err")?)
+            .process_group(0);
+        let started_at = now();
+        let begin = Instant::now();
+        let child = command.spawn().map_err(|source| LabError::Spawn {
+            command: self.target.given.clone(),
+            source,
+        })?;
+        let pid = pid_of(&child)?;
+        Ok(Running {
+            ended: watch(pid)?,
+            child,
+            pid,
+            over: false,
+            reaped: false,
+            begin,
+            started_at,
+            stem: self.stem,
+            deadline: self.deadline,
+        })
+    }
+}
+
+/// Waits for the end in a thread of its own, without reaping: the process id
+/// stays taken until [`Running::finish`], so that no signal can hit a stranger.
+fn watch(pid: Pid) -> Result<Receiver<()>, LabError> {
+    let (tell, ended) = channel();
+    std::thread::Builder::new()
+        .stack_size(64 << 10)
+        .spawn(move || {
+            let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+            while waitid(Id::Pid(pid), flags) == Err(nix::errno::Errno::EINTR) {}
+            // Nobody listens where the lab gave the process up.
+            let _ = tell.send(());
+        })
+        .map_err(|e| LabError::Internal(format!("cannot start a thread: {e}")))?;
+    Ok(ended)
+}
+
+impl Running {
+    /// Waits at most `time` for the end; `true` where it has come.
+    pub fn ended_within(&mut self, time: Duration) -> bool {
+        self.over = self.over || self.ended.recv_timeout(time).is_ok();
+        self.over
+    }
+
+    /// Time since the start.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    /// What is left until the deadline.
+    #[must_use]
+    pub fn time_left(&self) -> Duration {
+        self.deadline.saturating_sub(self.age())
+    }
+
+    /// Sends a signal to the process alone.
+    pub fn signal(&self, signal: Signal) {
+        // Fails only where the process has ended, which the outcome tells.
+        let _ = kill(self.pid, signal);
+    }
+
+    /// Waits for the end, or ends it at the deadline.
+    ///
+    /// # Errors
+    /// A process that cannot be waited for, output that cannot be read.
+    pub fn finish(mut self) -> Result<Outcome, LabError> {
+        let hung = !self.ended_within(self.time_left());
+        if hung {
+            let _ = killpg(self.pid, Signal::SIGKILL);
+        }
+        let ended_at = now();
+        let status = self.reap()?;
+        let survivors = killpg(self.pid, None).is_ok().then_some(self.pid.as_raw());
+        Ok(Outcome {
+            started_at: self.started_at,
+            ended_at,
+            ended: if hung { Ended::Hung } else { status },
+            stdout: read(&self.stem, "out")?,
+            stderr: read(&self.stem, "err")?,
+            survivors,
+        })
+    }
+
+    fn reap(&mut self) -> Result<Ended, LabError> {
+        use std::os::unix::process::ExitStatusExt as _;
+        let status = self
+            .child
+            .wait()
+            .map_err(|e| LabError::Internal(format!("cannot wait for the agent: {e}")))?;
+        self.reaped = true;
+        let signal = status.signal().map(Ended::Signaled);
+        Ok(signal.unwrap_or(Ended::Exited(status.code().unwrap_or(-1))))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.reaped {
+            let _ = killpg(self.pid, Signal::SIGKILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exit {code}"),
+            Self::Hung => f.write_str("hung"),
+            Self::Signaled(number) => match Signal::try_from(*number) {
+                Ok(signal) => write!(f, "signal {number} ({signal})"),
+                Err(_) => write!(f, "signal {number}"),
+            },
+        }
+    }
+}
+
+impl Outcome {
+    /// How it ended with the last line of what it complained about.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self.stderr.trim_end().lines().last() {
+            Some(line) if !line.is_empty() => format!("{}, saying `{line}`", self.ended),
+            _ => self.ended.to_string(),
+        }
+    }
+}
+
+/// Ends what is left of a process group.
+pub fn end_group(group: i32) {
+    let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+}
+
+/// Seconds since the epoch.
+#[must_use]
+pub fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
+fn pid_of(child: &Child) -> Result<Pid, LabError> {
+    let raw = i32::try_from(child.id());
+    raw.map(Pid::from_raw)
+        .map_err(|_| LabError::Internal("a process id is out of range".to_owned()))
+}
+
+fn create(stem: &Path, suffix: &str) -> Result<File, LabError> {
+    let path = stem.with_extension(suffix);
+    File::create(&path).map_err(LabError::io("create", &path))
+}
+
+fn read(stem: &Path, suffix: &str) -> Result<String, LabError> {
+    let path = stem.with_extension(suffix);
+    let file = File::open(&path).map_err(LabError::io("open", &path))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_OUTPUT_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(LabError::io("read", &path))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> (tempfile::TempDir, Target) {
+        let dir = tempfile::tempdir().expect("dir");
+        let given = format!("sh -c {}", crate::words::quote(script));
+        let target = Target::new(&given, dir.path(), vec!["HOME".into()]).expect("words");
+        (dir, target)
+    }
+
+    fn finish(script: &str, deadline: Duration) -> Outcome {
+        let (dir, target) = shell(script);
+        let launch = Launch::new(&target, &[], dir.path(), &dir.path().join("p"));
+        let running = launch.deadline(deadline).start().expect("start");
+        running.finish().expect("finish")
+    }
+
+    #[test]
+    fn exit_signal_and_output_are_read_from_the_kernel() {
+        let outcome = finish("echo out; echo err >&2; exit 3", DEADLINE);
+        assert_eq!(outcome.ended, Ended::Exited(3));
+        assert_eq!(outcome.stdout, "out\n");
+        assert_eq!(outcome.describe(), "exit 3, saying `err`");
+        assert_eq!(finish("kill -9 $$", DEADLINE).ended, Ended::Signaled(9));
+    }
+
+    #[test]
+    fn a_hang_ends_at_the_deadline_and_is_named() {
+        let outcome = finish("sleep 60", Duration::from_millis(30));
+        assert_eq!(outcome.ended, Ended::Hung);
+        assert!(outcome.ended_at - outcome.started_at < 10.0);
+    }
+
+    #[test]
+    fn scrubbed_variables_do_not_reach_the_agent() {
+        let outcome = finish("echo \"<$HOME>\"", DEADLINE);
+        assert_eq!(outcome.stdout, "<>\n");
+    }
+
+    #[test]
+    fn a_child_that_outlives_its_agent_is_seen() {
+        let outcome = finish("sleep 60 & exit 0", DEADLINE);
+        let group = outcome.survivors.expect("a survivor");
+        end_group(group);
+        assert_eq!(finish("exit 0", DEADLINE).survivors, None);
+    }
+}

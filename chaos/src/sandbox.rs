@@ -1,0 +1,284 @@
+//! One fresh folder for one scenario. Below it `world` is the agent's working
+//! folder (plan, inputs, `state.db`, artifacts) and `lab` holds what the lab
+//! needs for itself, so that nothing of the lab can be taken for an effect.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use crate::error::LabError;
+use crate::evidence;
+use crate::facts::Snapshot;
+use crate::plan::{PLAN_FILE, PlanCase};
+use crate::process::{Launch, Outcome, Running, end_group};
+use crate::schedule::CrashPoint;
+use crate::target::Target;
+
+/// The database's name in the agent's working folder.
+pub const DB_FILE: &str = "state.db";
+
+/// Where folders go if nobody chooses: memory, where there is such a file system.
+#[must_use]
+pub fn default_root() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
+}
+
+/// One scenario's folder. Dropped, it is removed and what the agent left
+/// running in it is ended.
+pub struct Sandbox {
+    dir: TempDir,
+    case: Arc<PlanCase>,
+    groups: Vec<i32>,
+    launched: usize,
+}
+
+impl Sandbox {
+    /// A fresh folder below `root` with the plan and its inputs.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be created.
+    pub fn new(root: &Path, case: &Arc<PlanCase>) -> Result<Self, LabError> {
+        let sandbox = Self::empty(root, case)?;
+        sandbox.write(PLAN_FILE, case.text.as_bytes())?;
+        for (name, content) in &case.files {
+            sandbox.write(name, content)?;
+        }
+        Ok(sandbox)
+    }
+
+    fn empty(root: &Path, case: &Arc<PlanCase>) -> Result<Self, LabError> {
+        let mut builder = tempfile::Builder::new();
+        let made = builder.prefix("chaos-").tempdir_in(root);
+        let dir = made.map_err(LabError::io("create a folder in", root))?;
+        for name in ["world", "lab"] {
+            let path = dir.path().join(name);
+            std::fs::create_dir(&path).map_err(LabError::io("create", &path))?;
+        }
+        Ok(Self {
+            dir,
+            case: Arc::clone(case),
+            groups: Vec::new(),
+            launched: 0,
+        })
+    }
+
+    /// A second folder with the same content, for another continuation of the
+    /// same past. Only while no process is at work in this one.
+    ///
+    /// # Errors
+    /// A file that cannot be copied.
+    pub fn fork(&self, root: &Path) -> Result<Self, LabError> {
+        let twin = Self::empty(root, &self.case)?;
+        copy_tree(&self.world(), &twin.world())?;
+        Ok(twin)
+    }
+
+    /// The agent's working folder.
+    #[must_use]
+    pub fn world(&self) -> PathBuf {
+        self.dir.path().join("world")
+    }
+
+    /// The agent's database.
+    #[must_use]
+    pub fn db(&self) -> PathBuf {
+        self.world().join(DB_FILE)
+    }
+
+    fn lab(&self) -> PathBuf {
+        self.dir.path().join("lab")
+    }
+
+    /// Writes a file into the agent's working folder.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), LabError> {
+        let path = self.world().join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(LabError::io("create", parent))?;
+        }
+        std::fs::write(&path, content).map_err(LabError::io("write", &path))
+    }
+
+    /// Starts the agent here with `--db state.db` before `args`.
+    ///
+    /// # Errors
+    /// An agent that cannot be started.
+    pub fn start(
+        &mut self,
+        target: &Target,
+        args: &[&str],
+        env: &[(&'static str, String)],
+    ) -> Result<Running, LabError> {
+        self.launched += 1;
+        let stem = self.lab().join(format!("p{}", self.launched));
+        let mut words = vec!["--db", DB_FILE];
+        words.extend(args);
+        let world = self.world();
+        Launch::new(target, &words, &world, &stem)
+            .env(env.to_vec())
+            .start()
+    }
+
+    /// Waits for a process of this folder to end.
+    ///
+    /// # Errors
+    /// See [`Running::finish`].
+    pub fn finish(&mut self, running: Running) -> Result<Outcome, LabError> {
+        let outcome = running.finish()?;
+        self.groups.extend(outcome.survivors);
+        Ok(outcome)
+    }
+
+    /// Plays `create` for a task.
+    ///
+    /// # Errors
+    /// An agent that cannot be started.
+    pub fn create(&mut self, target: &Target, task: &str) -> Result<Outcome, LabError> {
+        let running = self.start(target, &["create", task, PLAN_FILE], &[])?;
+        self.finish(running)
+    }
+
+    /// Where the next process shall record its crash points.
+    #[must_use]
+    pub fn record_file(&self) -> PathBuf {
+        self.lab().join(format!("record{}", self.launched + 1))
+    }
+
+    /// Reads what a process recorded; nothing where it left no file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and lines that are no crash points.
+    pub fn recorded(file: &Path) -> Result<Option<Vec<CrashPoint>>, LabError> {
+        if !file.exists() {
+            return Ok(None);
+        }
+        let text = std::fs::read_to_string(file).map_err(LabError::io("read", file))?;
+        let points = text.lines().map(|line| {
+            line.parse::<CrashPoint>().map_err(|e| {
+                LabError::Inventory(format!("the agent recorded what is no crash point: {e}"))
+            })
+        });
+        points.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Looks at the folder while no process is at work in it.
+    ///
+    /// # Errors
+    /// Files that cannot be read.
+    pub fn look(&self) -> Result<Snapshot, LabError> {
+        let (tables, faults) = evidence::read_at_rest(&self.db(), &self.lab())?;
+        let mut world = BTreeMap::new();
+        let mut own_files = Vec::new();
+        let root = self.world();
+        walk(&root, &mut |path| {
+            let name = relative(&root, path);
+            if name.starts_with(DB_FILE) {
+                own_files.push(name);
+            } else if name != PLAN_FILE && !self.case.files.contains_key(&name) {
+                world.insert(name, content(path)?);
+            }
+            Ok(())
+        })?;
+        own_files.sort();
+        Ok(Snapshot {
+            tables,
+            faults,
+            world,
+            own_files,
+        })
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        for group in &self.groups {
+            end_group(*group);
+        }
+    }
+}
+
+fn relative(root: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(root).unwrap_or(path);
+    below.to_string_lossy().into_owned()
+}
+
+/// A file's bytes; for a symbolic link, where it points.
+fn content(path: &Path) -> Result<Vec<u8>, LabError> {
+    if path.is_symlink() {
+        let to = std::fs::read_link(path).map_err(LabError::io("read", path))?;
+        return Ok(format!("-> {}", to.display()).into_bytes());
+    }
+    std::fs::read(path).map_err(LabError::io("read", path))
+}
+
+fn walk(
+    dir: &Path,
+    visit: &mut dyn FnMut(&Path) -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    for entry in std::fs::read_dir(dir).map_err(LabError::io("read", dir))? {
+        let entry = entry.map_err(LabError::io("read", dir))?;
+        let kind = entry.file_type().map_err(LabError::io("read", dir))?;
+        if kind.is_dir() {
+            walk(&entry.path(), visit)?;
+        } else {
+            visit(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<(), LabError> {
+    walk(from, &mut |path| {
+        let target = to.join(relative(from, path));
+        if let Some(parent) = target.parent() {
+            std::fs::create_dir_all(parent).map_err(LabError::io("create", parent))?;
+        }
+        std::fs::copy(path, &target).map_err(LabError::io("copy", path))?;
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_agent_made_is_world() {
+        let root = tempfile::tempdir().expect("dir");
+        let sandbox = Sandbox::new(root.path(), &Arc::new(PlanCase::report())).expect("sandbox");
+        for (name, content) in [
+            ("artifacts/t1-2.md", "text"),
+            ("state.db-wal", "log"),
+            ("state.db.t1.lock", ""),
+        ] {
+            sandbox.write(name, content.as_bytes()).expect("write");
+        }
+        let look = sandbox.look().expect("look");
+        assert_eq!(look.world.keys().collect::<Vec<_>>(), ["artifacts/t1-2.md"]);
+        assert_eq!(look.own_files, ["state.db-wal", "state.db.t1.lock"]);
+        assert_eq!(look.faults, ["there is no database"]);
+        let twin = sandbox.fork(root.path()).expect("fork");
+        assert_eq!(twin.look().expect("look"), look);
+    }
+
+    #[test]
+    fn recorded_points_are_read_and_a_bad_line_is_refused() {
+        let dir = tempfile::tempdir().expect("dir");
+        let file = dir.path().join("record");
+        assert_eq!(Sandbox::recorded(&file).expect("read"), None);
+        std::fs::write(&file, "run.started\nbefore_effect:0\nx.y:1#2\n").expect("write");
+        let points = Sandbox::recorded(&file).expect("read").expect("points");
+        assert_eq!(points[2].hit, 2);
+        std::fs::write(&file, "Before effect\n").expect("write");
+        assert!(Sandbox::recorded(&file).is_err());
+    }
+}

@@ -1,0 +1,186 @@
+//! The journal against the tables.
+//!
+//! [`audit`] replays every journal from its start through [`crate::machine::evolve`] and compares what comes out
+//! with the rows. It only reads. What it finds is data: a database that is out of order is not an error of the audit.
+
+use std::collections::BTreeMap;
+
+use crate::error::{ErrorKind, StoreError};
+use crate::limits;
+use crate::machine::evolve;
+use crate::model::{Event, JournalEntry, StepStatus, TaskId, TaskState, codec};
+use crate::store::{Reader, StepRow, TaskRow};
+
+/// Something that does not add up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The task, or none where the fault lies in the storage as a whole.
+    pub task: Option<TaskId>,
+    /// The step, where it is one step's.
+    pub step: Option<u32>,
+    /// What is wrong, one line.
+    pub what: String,
+}
+
+/// Audits one task, or all of them. An empty list says that storage, journal and tables agree.
+///
+/// # Errors
+/// The database cannot be read at all. `ErrorKind::Missing` where `task` names a task that is not there.
+pub fn audit(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<Vec<Finding>, StoreError> {
+    let storage = reader.integrity()?;
+    let mut findings: Vec<Finding> =
+        storage.into_iter().map(|what| Finding { task: None, step: None, what: format!("storage: {what}") }).collect();
+    match audit_rows(reader, task) {
+        Ok(found) => findings.extend(found),
+        // What the storage's own check has found explains why it cannot be read on.
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            findings.push(Finding { task: None, step: None, what: error.to_string() });
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(findings)
+}
+
+fn audit_rows(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<Vec<Finding>, StoreError> {
+    let mut findings = Vec::new();
+    let rows = match task {
+        None => reader.tasks()?,
+        Some(task) => match reader.task(task)? {
+            Some(row) => vec![row],
+            None => return Err(StoreError::new(ErrorKind::Missing, format!("there is no task `{task}`"))),
+        },
+    };
+    let mut replays: BTreeMap<TaskId, Replay> = BTreeMap::new();
+    let mut after = 0;
+    loop {
+        let page = reader.journal(task, after, limits::JOURNAL_PAGE)?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        for entry in &page {
+            replays.entry(entry.task.clone()).or_default().take(entry);
+        }
+    }
+    for row in &rows {
+        let replay = replays.remove(&row.id).unwrap_or_default();
+        findings.extend(compare(reader, row, &replay)?);
+    }
+    findings.extend(replays.into_keys().map(|orphan| Finding {
+        task: Some(orphan),
+        step: None,
+        what: "the journal speaks of it, the tables do not have it".to_owned(),
+    }));
+    Ok(findings)
+}
+
+/// A journal as it is replayed.
+#[derive(Default)]
+struct Replay {
+    state: Option<TaskState>,
+    /// How often each step was started, by its own count.
+    starts: Vec<u32>,
+    forgiven: Vec<u32>,
+    /// Steps recovered since the last `run_started`, which must name them.
+    recovered: Vec<u32>,
+    faults: Vec<(Option<u32>, String)>,
+}
+
+impl Replay {
+    fn take(&mut self, entry: &JournalEntry) {
+        match codec::event_from_entry(entry) {
+            Ok(None) => {}
+            Ok(Some(event)) => {
+                if let Err(why) = self.step(&event) {
+                    self.faults.push((event.step(), format!("journal row {} ({}): {why}", entry.seq, entry.kind)));
+                }
+            }
+            Err(bad) => self.faults.push((entry.step, bad.to_string())),
+        }
+    }
+
+    fn step(&mut self, event: &Event) -> Result<(), String> {
+        let Some(state) = self.state else {
+            let Event::TaskCreated { steps } = *event else {
+                return Err("it stands before `task_created`".to_owned());
+            };
+            self.state = Some(TaskState::created(steps));
+            self.starts = vec![0; steps as usize];
+            self.forgiven = vec![0; steps as usize];
+            return Ok(());
+        };
+        self.state = Some(evolve(state, event).map_err(|illegal| illegal.to_string())?);
+        match event {
+            Event::StepStarted { step, .. } => self.starts[*step as usize] += 1,
+            Event::TaskRetried { step, forgiven } => self.forgiven[*step as usize] = *forgiven,
+            Event::StepRecovered { step } => self.recovered.push(*step),
+            Event::RunStarted { recovered, .. } => {
+                let found = std::mem::take(&mut self.recovered);
+                if found != *recovered {
+                    return Err(format!("it names {recovered:?} as recovered, the journal has {found:?}"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn compare(reader: &mut dyn Reader, row: &TaskRow, replay: &Replay) -> Result<Vec<Finding>, StoreError> {
+    let finding = |step, what| Finding { task: Some(row.id.clone()), step, what };
+    let mut findings: Vec<Finding> = replay.faults.iter().map(|(step, what)| finding(*step, what.clone())).collect();
+    let Some(state) = replay.state else {
+        findings.push(finding(None, "the journal has no `task_created`".to_owned()));
+        return Ok(findings);
+    };
+    if state.status != row.status {
+        let what = format!("the journal says that the task is {}, the table that it is {}", state.status, row.status);
+        findings.push(finding(None, what));
+    }
+    let mut count = 0;
+    loop {
+        let page = reader.steps(&row.id, count, limits::STEP_PAGE)?;
+        if page.is_empty() {
+            break;
+        }
+        for step in &page {
+            findings.extend(compare_step(&state, replay, count, step).map(|what| finding(Some(step.idx), what)));
+            if step.state.status == StepStatus::Done
+                && let Err(error) = reader.output(&row.id, step.idx)
+            {
+                findings.push(finding(Some(step.idx), error.to_string()));
+            }
+            count += 1;
+        }
+    }
+    if count != state.steps {
+        findings.push(finding(None, format!("it was created with {} steps, the table has {count}", state.steps)));
+    }
+    Ok(findings)
+}
+
+fn compare_step<'a>(
+    state: &'a TaskState,
+    replay: &'a Replay,
+    due: u32,
+    row: &'a StepRow,
+) -> impl Iterator<Item = String> + use<'a> {
+    let status = match row.idx {
+        idx if idx < state.cursor => StepStatus::Done,
+        idx if idx == state.cursor => state.current.status,
+        _ => StepStatus::Pending,
+    };
+    let starts = replay.starts.get(row.idx as usize).copied().unwrap_or_default();
+    let forgiven = replay.forgiven.get(row.idx as usize).copied().unwrap_or_default();
+    let done = row.state.status == StepStatus::Done;
+    [
+        (row.idx != due).then(|| format!("step {due} is missing from the table")),
+        (row.state.status != status).then(|| format!("the journal says {status}, the table says {}", row.state.status)),
+        (row.state.attempts != starts)
+            .then(|| format!("started {starts} times in the journal, {} attempts in the table", row.state.attempts)),
+        (row.state.forgiven != forgiven)
+            .then(|| format!("{forgiven} attempts forgiven in the journal, {} in the table", row.state.forgiven)),
+        (done && !row.has_output).then(|| "done without an output".to_owned()),
+        (!done && row.has_output).then(|| format!("{} and yet with an output", row.state.status)),
+    ]
+    .into_iter()
+    .flatten()
+}

@@ -1,0 +1,55 @@
+//! What can go wrong with a store, by what the caller can do about it.
+
+/// What the caller can do: each kind has one exit code and one piece of advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// Another writer held the database for longer than [`crate::limits::BUSY_WAIT`]. Try again.
+    Busy,
+    /// Another process holds this task's lock. It is at work; nothing was changed.
+    Held,
+    /// The lease was lost: a later run has taken the task over. This process must stop.
+    Fenced,
+    /// The rows are not as this process left them. This process must stop.
+    Conflict,
+    /// There is no database at that place.
+    Missing,
+    /// A task of that id exists already.
+    Exists,
+    /// The file is no database of this program.
+    Foreign,
+    /// The database was written by a newer version of this program.
+    Newer,
+    /// The database is damaged, or a stored value does not decode.
+    Corrupt,
+    /// The operating system refused: permissions, read-only, missing folder.
+    Refused,
+    /// Reading, writing or syncing failed, or the disk is full. What was not committed is lost, nothing else.
+    Io,
+}
+
+/// An error of a store: what was tried, what is wrong, and (by its kind) what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct StoreError {
+    kind: ErrorKind,
+    message: String,
+}
+
+impl StoreError {
+    /// An error of `kind`; the message is one line for people and names the file or task.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// True where the same call may succeed later with nothing repaired in between.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.kind, ErrorKind::Busy | ErrorKind::Held)
+    }
+}

@@ -1,0 +1,41 @@
+//! Every bound of the runtime, named, in one place. Sizes are bytes unless the name says otherwise.
+
+use std::time::Duration;
+
+/// Longest task id. It must leave room for the key, the process id and a suffix within the 255 bytes that
+/// file systems allow for one name.
+pub const TASK_ID_BYTES: usize = 200;
+
+/// Longest name that common file systems accept for one folder entry.
+pub const FILE_NAME_BYTES: usize = 255;
+
+/// Most steps of one plan.
+pub const PLAN_STEPS: usize = 1_000_000;
+
+/// Largest plan file.
+pub const PLAN_FILE_BYTES: u64 = 512 << 20;
+
+/// Largest text that a step may read from a file.
+pub const INPUT_FILE_BYTES: u64 = 256 << 20;
+
+/// Largest output of a step, as JSON. SQLite's own limit for one value is a little under 1 GiB.
+pub const OUTPUT_BYTES: usize = 512 << 20;
+
+/// An error message is journaled up to this length; what a failing server says must not fill the disk.
+pub const ERROR_TEXT_BYTES: usize = 4 << 10;
+
+/// Step rows fetched at once by the loop: large enough to make the read free, small enough to stay in cache.
+pub const STEP_PAGE: u32 = 64;
+
+/// Journal rows fetched at once by readers.
+pub const JOURNAL_PAGE: u32 = 512;
+
+/// How long a writer that holds the database is waited for before the run gives up with "busy".
+pub const BUSY_WAIT: Duration = Duration::from_secs(30);
+
+/// Databases up to this size are checked page by page when they are opened for writing; larger ones page by
+/// page as they are read, and wholly by `verify`.
+pub const CHECK_AT_OPEN_BYTES: i64 = 1 << 20;
+
+/// WAL pages after which SQLite moves them into the database, so that the WAL stays bounded.
+pub const WAL_AUTOCHECKPOINT_PAGES: u32 = 1000;

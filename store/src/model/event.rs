@@ -1,0 +1,181 @@
+//! What happens to a task, as data.
+
+use std::fmt;
+
+use super::{RunId, TaskId};
+
+/// One thing that happened to a task. A state change and its event are committed together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The task was stored with its frozen plan of `steps` steps.
+    TaskCreated {
+        /// How many steps the plan has.
+        steps: u32,
+    },
+    /// A run began; written after its recovery, in the same transaction.
+    RunStarted {
+        /// The steps that were found running and set back.
+        recovered: Vec<u32>,
+        /// The attempt limit in force, so that a reader can repeat every later decision. Absent in old journals.
+        max_attempts: Option<u32>,
+    },
+    /// A step was found running when a run began, and set back to pending.
+    StepRecovered {
+        /// The step.
+        step: u32,
+    },
+    /// A step was set to running.
+    StepStarted {
+        /// The step.
+        step: u32,
+        /// The tool that it calls.
+        tool: String,
+        /// Which attempt this is, from 1.
+        attempt: u32,
+    },
+    /// A step was set to done, with its output.
+    StepFinished {
+        /// The step.
+        step: u32,
+        /// The tool that it called.
+        tool: String,
+    },
+    /// The tool failed; the step was set back to pending.
+    StepError {
+        /// The step.
+        step: u32,
+        /// What the tool said, one line.
+        error: String,
+    },
+    /// The task ended without success.
+    TaskFailed {
+        /// The step that failed it.
+        step: u32,
+        /// Why.
+        reason: FailReason,
+    },
+    /// No step is left.
+    TaskDone,
+    /// A failed task was given a fresh attempt budget.
+    TaskRetried {
+        /// The step that had failed.
+        step: u32,
+        /// How many attempts of that step count no longer.
+        forgiven: u32,
+    },
+}
+
+/// Why a task failed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FailReason {
+    /// A step used up its attempts.
+    MaxAttempts,
+    /// A reason that another version of this program journaled.
+    Other(String),
+}
+
+impl fmt::Display for FailReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MaxAttempts => "max_attempts",
+            Self::Other(reason) => reason,
+        })
+    }
+}
+
+/// The kinds of event, spelled in the journal as `as_str` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each stands for the variant of `Event` of the same name")]
+pub enum EventKind {
+    TaskCreated,
+    RunStarted,
+    StepRecovered,
+    StepStarted,
+    StepFinished,
+    StepError,
+    TaskFailed,
+    TaskDone,
+    TaskRetried,
+}
+
+impl EventKind {
+    /// All kinds that this version writes.
+    pub const ALL: [Self; 9] = [
+        Self::TaskCreated,
+        Self::RunStarted,
+        Self::StepRecovered,
+        Self::StepStarted,
+        Self::StepFinished,
+        Self::StepError,
+        Self::TaskFailed,
+        Self::TaskDone,
+        Self::TaskRetried,
+    ];
+
+    /// The spelling in the journal. Fixed: other programs read it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TaskCreated => "task_created",
+            Self::RunStarted => "run_started",
+            Self::StepRecovered => "step_recovered",
+            Self::StepStarted => "step_started",
+            Self::StepFinished => "step_finished",
+            Self::StepError => "step_error",
+            Self::TaskFailed => "task_failed",
+            Self::TaskDone => "task_done",
+            Self::TaskRetried => "task_retried",
+        }
+    }
+}
+
+impl Event {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> EventKind {
+        match self {
+            Self::TaskCreated { .. } => EventKind::TaskCreated,
+            Self::RunStarted { .. } => EventKind::RunStarted,
+            Self::StepRecovered { .. } => EventKind::StepRecovered,
+            Self::StepStarted { .. } => EventKind::StepStarted,
+            Self::StepFinished { .. } => EventKind::StepFinished,
+            Self::StepError { .. } => EventKind::StepError,
+            Self::TaskFailed { .. } => EventKind::TaskFailed,
+            Self::TaskDone => EventKind::TaskDone,
+            Self::TaskRetried { .. } => EventKind::TaskRetried,
+        }
+    }
+
+    /// The step that it is about, if it is about one.
+    #[must_use]
+    pub fn step(&self) -> Option<u32> {
+        match *self {
+            Self::StepRecovered { step }
+            | Self::StepStarted { step, .. }
+            | Self::StepFinished { step, .. }
+            | Self::StepError { step, .. }
+            | Self::TaskFailed { step, .. }
+            | Self::TaskRetried { step, .. } => Some(step),
+            Self::TaskCreated { .. } | Self::RunStarted { .. } | Self::TaskDone => None,
+        }
+    }
+}
+
+/// One row of the journal, as it is stored: a reader must also be able to show kinds that it does not know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JournalEntry {
+    /// Position in the journal of the whole database; grows.
+    pub seq: i64,
+    /// Seconds since the Unix epoch.
+    pub ts: f64,
+    /// The task that it is about.
+    pub task: TaskId,
+    /// The run that wrote it.
+    pub run: RunId,
+    /// The kind's spelling.
+    pub kind: String,
+    /// The step that it is about.
+    pub step: Option<u32>,
+    /// The kind's own fields.
+    pub data: serde_json::Map<String, serde_json::Value>,
+}

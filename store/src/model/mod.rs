@@ -1,0 +1,12 @@
+//! The nouns: what a task, a plan, a step, an event are, and their one JSON form.
+
+pub mod codec;
+mod event;
+mod id;
+mod plan;
+mod state;
+
+pub use event::{Event, EventKind, FailReason, JournalEntry};
+pub use id::{BadTaskId, IdempotencyKey, RunId, TaskId};
+pub use plan::{Plan, PlanError, PlannedStep};
+pub use state::{StepState, StepStatus, TaskState, TaskStatus, UnknownStatus};

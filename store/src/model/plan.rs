@@ -1,0 +1,68 @@
+//! The frozen plan of a task.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// What a task will do: decided once, before the first step runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What the task is for, in words.
+    pub goal: String,
+    /// The steps in order; never empty.
+    pub steps: Vec<PlannedStep>,
+}
+
+/// One tool call with its input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedStep {
+    /// The tool's name.
+    pub tool: String,
+    /// The tool's input.
+    pub input: Map<String, Value>,
+}
+
+/// Why a plan is refused: where, and what is wrong there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    /// The step's index and tool, where the fault lies in one step.
+    pub step: Option<(u32, String)>,
+    /// The field, where the fault lies in one field.
+    pub field: Option<String>,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl PlanError {
+    /// A fault of the plan as a whole.
+    pub fn whole(why: impl Into<String>) -> Self {
+        Self { step: None, field: None, why: why.into() }
+    }
+
+    /// A fault of one field of the plan itself.
+    pub fn field(field: &str, why: impl Into<String>) -> Self {
+        Self { step: None, field: Some(field.to_owned()), why: why.into() }
+    }
+
+    /// The same fault, found in the step `index` that calls `tool`.
+    #[must_use]
+    pub fn in_step(self, index: u32, tool: &str) -> Self {
+        Self { step: Some((index, tool.to_owned())), ..self }
+    }
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.step {
+            Some((index, tool)) if tool.is_empty() => write!(f, "step {index}: ")?,
+            Some((index, tool)) => write!(f, "step {index} ({tool}): ")?,
+            None => {}
+        }
+        if let Some(field) = &self.field {
+            write!(f, "field `{field}`: ")?;
+        }
+        f.write_str(&self.why)
+    }
+}
+
+impl std::error::Error for PlanError {}

@@ -1,0 +1,93 @@
+//! One run's hold on one task: load, decide, evolve, commit, written once for every backend.
+
+use serde_json::{Map, Value};
+
+use crate::clock::Clock;
+use crate::commit::Commit;
+use crate::error::{ErrorKind, StoreError};
+use crate::lease::Lease;
+use crate::machine::{Command, Refused, decide};
+use crate::model::{Event, RunId, TaskId, TaskState};
+use crate::store::{Reader, Store};
+
+/// Why a command did not go through. In each case nothing of it is stored.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// It is not legal in the task's state.
+    #[error("{0}")]
+    Refused(#[from] Refused),
+    /// The store refused or failed.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+/// A task under lease. Every change of a task goes through [`TaskSession::apply`].
+pub struct TaskSession<'a> {
+    store: &'a mut dyn Store,
+    clock: &'a dyn Clock,
+    lease: Lease,
+    state: TaskState,
+}
+
+impl<'a> TaskSession<'a> {
+    /// Takes the lease, then loads the state: in that order, since what is read before the lock may be another
+    /// run's work in progress.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Held`] where another process has the lease; nothing was changed.
+    pub fn open(
+        store: &'a mut dyn Store,
+        clock: &'a dyn Clock,
+        task: &TaskId,
+        run: &RunId,
+    ) -> Result<Self, StoreError> {
+        let lease = store.acquire(task, run)?;
+        let Some(state) = store.load(task)? else {
+            return Err(StoreError::new(ErrorKind::Conflict, format!("task `{task}` has vanished from the database")));
+        };
+        Ok(Self { store, clock, lease, state })
+    }
+
+    /// The task.
+    #[must_use]
+    pub fn task(&self) -> &TaskId {
+        self.lease.task()
+    }
+
+    /// The task's state as of the last commit.
+    #[must_use]
+    pub fn state(&self) -> TaskState {
+        self.state
+    }
+
+    /// For reading plans and outputs.
+    pub fn reader(&mut self) -> &mut dyn Reader {
+        self.store
+    }
+
+    /// Decides `command` and commits what it causes. The events are durable when it returns.
+    ///
+    /// # Errors
+    /// Refused by the machine or by the store; nothing is stored.
+    pub fn apply(&mut self, command: &Command) -> Result<Vec<Event>, SessionError> {
+        self.write(command, None)
+    }
+
+    /// Like [`TaskSession::apply`] for the command that finishes a step, whose output is stored with it.
+    ///
+    /// # Errors
+    /// Refused by the machine or by the store; nothing is stored.
+    pub fn finish(&mut self, step: u32, tool: &str, output: Map<String, Value>) -> Result<Vec<Event>, SessionError> {
+        let command = Command::Finish { step, tool: tool.to_owned() };
+        self.write(&command, Some(Value::Object(output).to_string()))
+    }
+
+    fn write(&mut self, command: &Command, output: Option<String>) -> Result<Vec<Event>, SessionError> {
+        let events = decide(&self.state, command)?;
+        let commit = Commit::new(&self.lease, self.clock.now(), self.state, events, output)
+            .unwrap_or_else(|illegal| unreachable!("decide and evolve disagree on {command:?}: {illegal}"));
+        self.store.commit(&commit)?;
+        self.state = commit.next();
+        Ok(commit.into_events())
+    }
+}

@@ -1,0 +1,62 @@
+//! A copy of a database that is in use.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+
+use super::error::{failed, io_failed};
+use super::reader::SqliteReader;
+use crate::error::{ErrorKind, StoreError};
+
+/// Copies the database at `from`, with what is still in its WAL, to the new file `to`: synced, and under its name
+/// only when it is complete. Writers are not held up.
+///
+/// # Errors
+/// [`ErrorKind::Exists`] where `to` exists: a backup never replaces anything.
+pub fn backup(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let folder = match to.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if fs::symlink_metadata(to).is_ok() {
+        return Err(exists(to));
+    }
+    let mut source = SqliteReader::open(from)?;
+    let temporary = tempfile::Builder::new()
+        .prefix(".backup-")
+        .suffix(".tmp")
+        .tempdir_in(folder)
+        .map_err(io_failed("write to", folder))?;
+    let copy = temporary.path().join("copy.db");
+    source.settled(|tables| copy_pages(tables.conn, &copy))?;
+    File::open(&copy).and_then(|file| file.sync_all()).map_err(io_failed("sync", &copy))?;
+    fs::hard_link(&copy, to).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => exists(to),
+        _ => io_failed("name the backup", to)(error),
+    })?;
+    drop(temporary);
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io_failed("sync the folder", folder))
+}
+
+fn copy_pages(source: &Connection, copy: &Path) -> Result<(), StoreError> {
+    let failed = failed("back up the database", copy);
+    match fs::remove_file(copy) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io_failed("replace", copy)(error)),
+        _ => {}
+    }
+    let mut target = Connection::open(copy).map_err(&failed)?;
+    let backup = Backup::new(source, &mut target).map_err(&failed)?;
+    // All pages in one step: one snapshot, and a WAL reader holds nobody up.
+    match backup.step(-1).map_err(&failed)? {
+        StepResult::Done => Ok(()),
+        _ => {
+            Err(StoreError::new(ErrorKind::Busy, format!("the database was busy while {} was written", copy.display())))
+        }
+    }
+}
+
+fn exists(to: &Path) -> StoreError {
+    StoreError::new(ErrorKind::Exists, format!("{} exists already; a backup never replaces a file", to.display()))
+}

@@ -1,0 +1,64 @@
+//! The embedded backend: one SQLite file in WAL mode, `synchronous=FULL`.
+//!
+//! [`SqliteReader`] reads and leaves no trace; [`SqliteStore`] writes. Both read through the same [`tables`] queries.
+
+mod backup;
+mod error;
+mod lock;
+mod reader;
+mod schema;
+mod tables;
+mod writer;
+
+pub use backup::backup;
+pub use lock::lock_path;
+pub use reader::SqliteReader;
+pub use schema::VERSION;
+pub use writer::SqliteStore;
+
+use crate::error::StoreError;
+use crate::model::{JournalEntry, TaskId, TaskState};
+use crate::store::{Reader, StepRow, TaskRow};
+use tables::Tables;
+
+/// Something that queries can be run on; every such thing is a [`Reader`].
+trait Source {
+    /// Runs `query`, more than once where the file changed underneath it.
+    fn read<T>(&mut self, query: impl Fn(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError>;
+}
+
+impl<S: Source> Reader for S {
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "a path is not general enough over the lifetime")]
+    fn tasks(&mut self) -> Result<Vec<TaskRow>, StoreError> {
+        self.read(|tables| tables.tasks())
+    }
+
+    fn task(&mut self, task: &TaskId) -> Result<Option<TaskRow>, StoreError> {
+        self.read(|tables| tables.task(task))
+    }
+
+    fn load(&mut self, task: &TaskId) -> Result<Option<TaskState>, StoreError> {
+        self.read(|tables| tables.load(task))
+    }
+
+    fn steps(&mut self, task: &TaskId, from: u32, limit: u32) -> Result<Vec<StepRow>, StoreError> {
+        self.read(|tables| tables.steps(task, from, limit))
+    }
+
+    fn output(
+        &mut self,
+        task: &TaskId,
+        step: u32,
+    ) -> Result<Option<serde_json::Map<String, serde_json::Value>>, StoreError> {
+        self.read(|tables| tables.output(task, step))
+    }
+
+    fn journal(&mut self, task: Option<&TaskId>, after: i64, limit: u32) -> Result<Vec<JournalEntry>, StoreError> {
+        self.read(|tables| tables.journal(task, after, limit))
+    }
+
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "a path is not general enough over the lifetime")]
+    fn integrity(&mut self) -> Result<Vec<String>, StoreError> {
+        self.read(|tables| tables.integrity())
+    }
+}

@@ -1,0 +1,77 @@
+//! Which schema a file has, and how it gets from one version to the next.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::error::failed;
+use crate::error::{ErrorKind, StoreError};
+
+/// The schema version that this program writes.
+pub const VERSION: u32 = 2;
+
+/// `MIGRATIONS[n]` leads from version n to version n + 1. Version 0 is a database without tables.
+const MIGRATIONS: [&str; VERSION as usize] = [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+
+/// What a database file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Schema {
+    /// No table at all: a database that is just being made, or whose making was interrupted.
+    Empty,
+    /// Our tables, of this version.
+    Version(u32),
+}
+
+impl Schema {
+    /// Tells what `conn` holds, and refuses what is not ours or newer than this program.
+    pub(super) fn of(conn: &Connection, path: &Path) -> Result<Self, StoreError> {
+        let failed = failed("read the schema", path);
+        let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(&failed)?;
+        let (all, ours): (u32, u32) = conn
+            .query_row(
+                "SELECT count(*), count(*) FILTER (WHERE name IN ('tasks', 'steps', 'events'))
+                 FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .map_err(&failed)?;
+        let path = path.display();
+        match (all, ours, version) {
+            (0, _, 0) => Ok(Self::Empty),
+            (_, 3, 0) => Ok(Self::Version(1)),
+            (_, 3, version) => match u32::try_from(version) {
+                Ok(version) if version <= VERSION => Ok(Self::Version(version)),
+                _ => Err(StoreError::new(
+                    ErrorKind::Newer,
+                    format!(
+                        "{path} has schema version {version}, this program knows versions up to {VERSION}: use a newer one"
+                    ),
+                )),
+            },
+            _ => Err(StoreError::new(ErrorKind::Foreign, format!("{path} is a database of another program"))),
+        }
+    }
+
+    fn number(self) -> u32 {
+        match self {
+            Self::Empty => 0,
+            Self::Version(version) => version,
+        }
+    }
+}
+
+/// Brings the database to [`VERSION`] in one transaction, so that a kill leaves the old version or the new one.
+pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    if Schema::of(conn, path)? == Schema::Version(VERSION) {
+        return Ok(());
+    }
+    let failed = failed("bring the schema up to date", path);
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
+    // Looked at again under the write lock: another process may have migrated it in between.
+    let from = Schema::of(&tx, path)?.number();
+    for migration in &MIGRATIONS[from as usize..] {
+        tx.execute_batch(migration).map_err(&failed)?;
+    }
+    tx.pragma_update(None, "user_version", VERSION).map_err(&failed)?;
+    tx.commit().map_err(&failed)
+}

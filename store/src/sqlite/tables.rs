@@ -1,0 +1,231 @@
+//! The queries. They read every schema version that this program knows, so that reading never needs a migration.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::{Map, Value};
+
+use super::error::failed;
+use super::schema::Schema;
+use crate::error::{ErrorKind, StoreError};
+use crate::model::{JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, codec};
+use crate::store::{StepRow, TaskRow};
+
+/// A connection with what is known of its schema.
+pub(super) struct Tables<'c> {
+    pub(super) conn: &'c Connection,
+    pub(super) path: &'c Path,
+    pub(super) schema: Schema,
+}
+
+const TASK_COLUMNS: &str = "id, goal, status, created_at, updated_at";
+
+impl Tables<'_> {
+    fn is_empty(&self) -> bool {
+        self.schema == Schema::Empty
+    }
+
+    /// A column that version 1 does not have.
+    fn forgiven(&self) -> &'static str {
+        if self.schema == Schema::Version(1) { "0" } else { "forgiven" }
+    }
+
+    pub(super) fn tasks(&self) -> Result<Vec<TaskRow>, StoreError> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = format!("SELECT {TASK_COLUMNS} FROM tasks ORDER BY created_at, rowid");
+        self.rows("list the tasks", &sql, [], |row| self.task_row(row))
+    }
+
+    pub(super) fn task(&self, task: &TaskId) -> Result<Option<TaskRow>, StoreError> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let sql = format!("SELECT {TASK_COLUMNS} FROM tasks WHERE id = ?1");
+        Ok(self.rows("read the task", &sql, [task.as_str()], |row| self.task_row(row))?.pop())
+    }
+
+    fn task_row(&self, row: &Row<'_>) -> Result<TaskRow, StoreError> {
+        let failed = failed("read a task", self.path);
+        let id: String = row.get(0).map_err(&failed)?;
+        let status: String = row.get(2).map_err(&failed)?;
+        Ok(TaskRow {
+            status: status.parse().map_err(|error| self.corrupt(&format!("task `{id}`: {error}")))?,
+            id: self.task_id(id)?,
+            goal: row.get(1).map_err(&failed)?,
+            created_at: row.get(3).map_err(&failed)?,
+            updated_at: row.get(4).map_err(&failed)?,
+        })
+    }
+
+    /// Finds the cursor by bisection: finished steps are a prefix, so a long history costs a few look-ups.
+    pub(super) fn load(&self, task: &TaskId) -> Result<Option<TaskState>, StoreError> {
+        let Some(row) = self.task(task)? else { return Ok(None) };
+        let failed = failed("read the steps", self.path);
+        let last: Option<u32> = self
+            .conn
+            .prepare_cached("SELECT max(idx) FROM steps WHERE task_id = ?1")
+            .and_then(|mut query| query.query_row([task.as_str()], |row| row.get(0)))
+            .map_err(failed)?;
+        let steps = last.map_or(0, |last| last.saturating_add(1));
+        let (mut done, mut open) = (0, steps);
+        while done < open {
+            let middle = done + (open - done) / 2;
+            if self.step_state(task, middle)?.status == StepStatus::Done {
+                done = middle + 1;
+            } else {
+                open = middle;
+            }
+        }
+        let current = if done < steps { self.step_state(task, done)? } else { StepState::default() };
+        Ok(Some(TaskState { status: row.status, steps, cursor: done, current }))
+    }
+
+    fn step_state(&self, task: &TaskId, step: u32) -> Result<StepState, StoreError> {
+        let sql = format!("SELECT status, attempts, {} FROM steps WHERE task_id = ?1 AND idx = ?2", self.forgiven());
+        let found = self.rows("read a step", &sql, params![task.as_str(), step], |row| {
+            self.state_columns(row, 0).map_err(|why| self.corrupt(&format!("task `{task}`, step {step}: {why}")))
+        })?;
+        found.into_iter().next().ok_or_else(|| self.corrupt(&format!("task `{task}` has no step {step}")))
+    }
+
+    pub(super) fn steps(&self, task: &TaskId, from: u32, limit: u32) -> Result<Vec<StepRow>, StoreError> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "SELECT idx, tool, input, status, attempts, {}, output IS NOT NULL FROM steps
+             WHERE task_id = ?1 AND idx >= ?2 ORDER BY idx LIMIT ?3",
+            self.forgiven()
+        );
+        self.rows("read the steps", &sql, params![task.as_str(), from, limit], |row| self.step_row(task, row))
+    }
+
+    fn step_row(&self, task: &TaskId, row: &Row<'_>) -> Result<StepRow, StoreError> {
+        let failed = failed("read a step", self.path);
+        let idx: u32 = row.get(0).map_err(&failed)?;
+        let corrupt = |why: String| self.corrupt(&format!("task `{task}`, step {idx}: {why}"));
+        let input: String = row.get(2).map_err(&failed)?;
+        Ok(StepRow {
+            idx,
+            tool: row.get(1).map_err(&failed)?,
+            input: object(&input).map_err(|why| corrupt(format!("its input {why}")))?,
+            state: self.state_columns(row, 3).map_err(corrupt)?,
+            has_output: row.get(6).map_err(&failed)?,
+        })
+    }
+
+    fn state_columns(&self, row: &Row<'_>, first: usize) -> Result<StepState, String> {
+        let text = |error: rusqlite::Error| error.to_string();
+        let status: String = row.get(first).map_err(text)?;
+        Ok(StepState {
+            status: status.parse::<StepStatus>().map_err(|error| error.to_string())?,
+            attempts: row.get(first + 1).map_err(text)?,
+            forgiven: row.get(first + 2).map_err(text)?,
+        })
+    }
+
+    pub(super) fn output(&self, task: &TaskId, step: u32) -> Result<Option<Map<String, Value>>, StoreError> {
+        let failed = failed("read an output", self.path);
+        let text: Option<Option<String>> = self
+            .conn
+            .prepare_cached("SELECT output FROM steps WHERE task_id = ?1 AND idx = ?2 AND status = 'done'")
+            .and_then(|mut query| query.query_row(params![task.as_str(), step], |row| row.get(0)).optional())
+            .map_err(failed)?;
+        let corrupt = |why: String| self.corrupt(&format!("task `{task}`, step {step}: its output {why}"));
+        match text {
+            None => Ok(None),
+            Some(None) => Err(corrupt("is missing".to_owned())),
+            Some(Some(text)) => object(&text).map(Some).map_err(corrupt),
+        }
+    }
+
+    pub(super) fn journal(
+        &self,
+        task: Option<&TaskId>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        const COLUMNS: &str = "SELECT seq, ts, task_id, run_id, kind, step_idx, data FROM events";
+        const OP: &str = "read the journal";
+        match task {
+            Some(task) => {
+                let sql = format!("{COLUMNS} WHERE task_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+                self.rows(OP, &sql, params![task.as_str(), after, limit], |row| self.entry(row))
+            }
+            None => {
+                let sql = format!("{COLUMNS} WHERE seq > ?1 ORDER BY seq LIMIT ?2");
+                self.rows(OP, &sql, params![after, limit], |row| self.entry(row))
+            }
+        }
+    }
+
+    fn entry(&self, row: &Row<'_>) -> Result<JournalEntry, StoreError> {
+        let failed = failed("read the journal", self.path);
+        let seq: i64 = row.get(0).map_err(&failed)?;
+        let data: Option<String> = row.get(6).map_err(&failed)?;
+        let data = data.as_deref().map_or(Ok(Map::new()), object);
+        Ok(JournalEntry {
+            seq,
+            ts: row.get(1).map_err(&failed)?,
+            task: self.task_id(row.get(2).map_err(&failed)?)?,
+            run: RunId::from_stored(row.get::<_, Option<String>>(3).map_err(&failed)?.unwrap_or_default()),
+            kind: row.get(4).map_err(&failed)?,
+            step: row.get(5).map_err(&failed)?,
+            data: data.map_err(|why| self.corrupt(&format!("journal row {seq}: its data {why}")))?,
+        })
+    }
+
+    /// What SQLite's own check finds. A file so damaged that the check cannot run is a finding too.
+    pub(super) fn integrity(&self) -> Result<Vec<String>, StoreError> {
+        let check = self.rows("check the database", "PRAGMA integrity_check", [], |row| {
+            row.get::<_, String>(0).map_err(failed("check the database", self.path))
+        });
+        match check {
+            Ok(lines) => Ok(lines.into_iter().filter(|line| line != "ok").map(|line| one_line(&line)).collect()),
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(vec![error.to_string()]),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn rows<T>(
+        &self,
+        op: &str,
+        sql: &str,
+        params: impl rusqlite::Params,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let failed = failed(op, self.path);
+        let mut query = self.conn.prepare_cached(sql).map_err(&failed)?;
+        let mut rows = query.query(params).map_err(&failed)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(&failed)? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+
+    fn task_id(&self, id: String) -> Result<TaskId, StoreError> {
+        TaskId::new(id).map_err(|error| self.corrupt(&error.to_string()))
+    }
+
+    fn corrupt(&self, why: &str) -> StoreError {
+        StoreError::new(ErrorKind::Corrupt, format!("{} is out of order: {why}", self.path.display()))
+    }
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(other) => Err(format!("is {}, not an object", codec::kind_of(&other))),
+        Err(error) => Err(format!("is not JSON ({error})")),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', "; ")
+}

@@ -1,0 +1,354 @@
+//! Writing: one transaction per commit, guarded by the lease's token and by the rows' present state.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
+use serde_json::Value;
+
+use super::Source;
+use super::error::{failed, io_failed};
+use super::lock;
+use super::reader::{SqliteReader, anchored, check_is_file};
+use super::schema::{Schema, VERSION, migrate};
+use super::tables::Tables;
+use crate::commit::{Commit, StepChange, TaskChange};
+use crate::crash::{COMMIT_DONE, COMMIT_WRITTEN, Crash};
+use crate::error::{ErrorKind, StoreError};
+use crate::lease::{FencingToken, Lease};
+use crate::limits;
+use crate::model::{Event, RunId, TaskId, TaskStatus, codec};
+use crate::store::{NewTask, Store};
+
+/// A database that is open for writing.
+pub struct SqliteStore {
+    path: PathBuf,
+    conn: Connection,
+    crash: Crash,
+    /// Set when a write or sync failed. What the disk holds is then unknown, so the connection is never closed:
+    /// that would move the WAL into the database on the strength of pages that may not have arrived.
+    poisoned: bool,
+}
+
+impl SqliteStore {
+    /// Opens an existing database, migrating it where it is older.
+    ///
+    /// # Errors
+    /// Whatever is no database of ours, or damaged, is refused and left as it is.
+    pub fn open(path: &Path, crash: Crash) -> Result<Self, StoreError> {
+        let path = anchored(path);
+        SqliteReader::open(&path)?;
+        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, crash)
+    }
+
+    /// Opens a database, or makes one where there is none or an empty file.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`]; and the folder must exist.
+    pub fn open_or_create(path: &Path, crash: Crash) -> Result<Self, StoreError> {
+        let path = anchored(path);
+        let fresh = match check_is_file(&path) {
+            Ok(()) => SqliteReader::open(&path)?.schema() == Schema::Empty,
+            Err(error) if error.kind() == ErrorKind::Missing => true,
+            Err(error) => return Err(error),
+        };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let store = Self::connect(path, flags, crash)?;
+        if fresh {
+            sync_folder(&store.path)?;
+        }
+        Ok(store)
+    }
+
+    fn connect(path: PathBuf, flags: OpenFlags, crash: Crash) -> Result<Self, StoreError> {
+        let mut conn = Connection::open_with_flags(&path, flags)
+            .and_then(|conn| conn.busy_timeout(limits::BUSY_WAIT).map(|()| conn))
+            .map_err(failed("open the database", &path))?;
+        configure(&conn, &path)?;
+        check_small(&conn, &path)?;
+        migrate(&mut conn, &path)?;
+        Ok(Self { path, conn, crash, poisoned: false })
+    }
+
+    fn begin(&mut self, op: &str) -> Result<Transaction<'_>, StoreError> {
+        self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(op, &self.path))
+    }
+
+    fn poison_on_io<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error) = &result
+            && error.kind() == ErrorKind::Io
+        {
+            self.poisoned = true;
+        }
+        result
+    }
+
+    fn try_create(&mut self, task: &NewTask<'_>) -> Result<(), StoreError> {
+        const OP: &str = "store the task";
+        let path = self.path.clone();
+        let failed = failed(OP, &path);
+        let crash = self.crash.clone();
+        let tx = self.begin(OP)?;
+        let id = task.id.as_str();
+        let inserted = tx.execute(
+            "INSERT INTO tasks(id, goal, status, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?4)
+             ON CONFLICT DO NOTHING",
+            params![id, task.plan.goal, TaskStatus::Pending.as_str(), task.at],
+        );
+        if inserted.map_err(&failed)? == 0 {
+            return Err(StoreError::new(
+                ErrorKind::Exists,
+                format!("there is a task `{id}` already in {}", path.display()),
+            ));
+        }
+        {
+            let mut insert =
+                tx.prepare("INSERT INTO steps(task_id, idx, tool, input) VALUES (?1, ?2, ?3, ?4)").map_err(&failed)?;
+            for (idx, step) in (0u32..).zip(&task.plan.steps) {
+                let input = Value::Object(step.input.clone()).to_string();
+                insert.execute(params![id, idx, step.tool, input]).map_err(&failed)?;
+            }
+        }
+        let steps = u32::try_from(task.plan.steps.len()).unwrap_or(u32::MAX);
+        journal(&tx, task.id, task.run, task.at, &Event::TaskCreated { steps }).map_err(&failed)?;
+        let points = crash.scope(None);
+        points.point(COMMIT_WRITTEN);
+        tx.commit().map_err(&failed)?;
+        points.point(COMMIT_DONE);
+        Ok(())
+    }
+
+    fn try_acquire(&mut self, task: &TaskId) -> Result<FencingToken, StoreError> {
+        const OP: &str = "take the lease";
+        let path = self.path.clone();
+        let failed = failed(OP, &path);
+        let tx = self.begin(OP)?;
+        let fence: i64 = tx
+            .query_row("UPDATE tasks SET fence = fence + 1 WHERE id = ?1 RETURNING fence", [task.as_str()], |row| {
+                row.get(0)
+            })
+            .map_err(|error| match error {
+                rusqlite::Error::QueryReturnedNoRows => {
+                    StoreError::new(ErrorKind::Missing, format!("there is no task `{task}`"))
+                }
+                error => failed(error),
+            })?;
+        tx.commit().map_err(&failed)?;
+        Ok(FencingToken(fence))
+    }
+
+    fn try_commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError> {
+        const OP: &str = "commit";
+        let path = self.path.clone();
+        let failed = failed(OP, &path);
+        let crash = self.crash.clone();
+        let points = crash.scope(commit.events().iter().find_map(Event::step));
+        let (task, run) = (commit.lease().task(), commit.lease().run());
+        let tx = self.begin(OP)?;
+        check_fence(&tx, commit.lease(), &failed)?;
+        for change in commit.steps() {
+            change_step(&tx, task, *change, commit.output(), &failed)?;
+        }
+        if let Some(change) = commit.task() {
+            change_task(&tx, task, change, commit.at(), &failed)?;
+        }
+        for event in commit.events() {
+            journal(&tx, task, run, commit.at(), event).map_err(&failed)?;
+        }
+        points.point(COMMIT_WRITTEN);
+        tx.commit().map_err(&failed)?;
+        points.point(COMMIT_DONE);
+        Ok(())
+    }
+}
+
+impl Source for SqliteStore {
+    fn read<T>(&mut self, query: impl Fn(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        query(&Tables { conn: &self.conn, path: &self.path, schema: Schema::Version(VERSION) })
+    }
+}
+
+impl Store for SqliteStore {
+    fn create(&mut self, task: &NewTask<'_>) -> Result<(), StoreError> {
+        lock::check_lock_name(&self.path, task.id)?;
+        let result = self.try_create(task);
+        self.poison_on_io(result)
+    }
+
+    fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError> {
+        let file = lock::try_lock(&self.path, task)?;
+        let token = self.try_acquire(task);
+        let token = self.poison_on_io(token)?;
+        Ok(Lease::new(task.clone(), run.clone(), token, Box::new(file)))
+    }
+
+    fn commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError> {
+        let result = self.try_commit(commit);
+        self.poison_on_io(result)
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        if self.poisoned
+            && let Ok(placeholder) = Connection::open_in_memory()
+        {
+            std::mem::forget(std::mem::replace(&mut self.conn, placeholder));
+        }
+    }
+}
+
+type Failed<'a> = &'a dyn Fn(rusqlite::Error) -> StoreError;
+
+fn check_fence(tx: &Transaction<'_>, lease: &Lease, failed: Failed<'_>) -> Result<(), StoreError> {
+    let fence: i64 = tx
+        .prepare_cached("SELECT fence FROM tasks WHERE id = ?1")
+        .and_then(|mut query| query.query_row([lease.task().as_str()], |row| row.get(0)))
+        .map_err(failed)?;
+    if FencingToken(fence) == lease.token() {
+        return Ok(());
+    }
+    let why = format!("task `{}` was taken over by a later run; this run stops", lease.task());
+    Err(StoreError::new(ErrorKind::Fenced, why))
+}
+
+fn change_step(
+    tx: &Transaction<'_>,
+    task: &TaskId,
+    change: StepChange,
+    output: Option<&str>,
+    failed: Failed<'_>,
+) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE steps SET status = ?1, attempts = ?2, forgiven = ?3, output = ?4
+         WHERE task_id = ?5 AND idx = ?6 AND status = ?7 AND attempts = ?8 AND forgiven = ?9";
+    let StepChange { step, from, to } = change;
+    let changed = tx
+        .prepare_cached(SQL)
+        .and_then(|mut update| {
+            update.execute(params![
+                to.status.as_str(),
+                to.attempts,
+                to.forgiven,
+                output,
+                task.as_str(),
+                step,
+                from.status.as_str(),
+                from.attempts,
+                from.forgiven
+            ])
+        })
+        .map_err(failed)?;
+    expect_one(changed, || format!("step {step} of task `{task}`"))
+}
+
+fn change_task(
+    tx: &Transaction<'_>,
+    task: &TaskId,
+    change: TaskChange,
+    at: f64,
+    failed: Failed<'_>,
+) -> Result<(), StoreError> {
+    if change.to == TaskStatus::Done {
+        // The state holds that finished steps are a prefix. Before that is made final, the rows are asked.
+        let open: bool = tx
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM steps WHERE task_id = ?1 AND status <> 'done')",
+                [task.as_str()],
+                |row| row.get(0),
+            )
+            .map_err(failed)?;
+        expect_one(usize::from(!open), || format!("an open step before the last of task `{task}`"))?;
+    }
+    let changed = tx
+        .prepare_cached("UPDATE tasks SET status = ?1, updated_at = ?2 WHERE id = ?3 AND status = ?4")
+        .and_then(|mut update| update.execute(params![change.to.as_str(), at, task.as_str(), change.from.as_str()]))
+        .map_err(failed)?;
+    expect_one(changed, || format!("task `{task}`"))
+}
+
+fn expect_one(changed: usize, what: impl FnOnce() -> String) -> Result<(), StoreError> {
+    if changed == 1 {
+        return Ok(());
+    }
+    let why =
+        format!("{} is not as this run left it: somebody else has changed the database; see `agent verify`", what());
+    Err(StoreError::new(ErrorKind::Conflict, why))
+}
+
+fn journal(tx: &Transaction<'_>, task: &TaskId, run: &RunId, at: f64, event: &Event) -> rusqlite::Result<()> {
+    tx.prepare_cached("INSERT INTO events(ts, task_id, run_id, kind, step_idx, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+        .execute(params![
+            at,
+            task.as_str(),
+            run.as_str(),
+            event.kind().as_str(),
+            event.step(),
+            codec::event_data(event).to_string()
+        ])?;
+    Ok(())
+}
+
+/// Sets what durability rests on and reads it back: SQLite takes a pragma that it does not understand without a word.
+fn configure(conn: &Connection, path: &Path) -> Result<(), StoreError> {
+    let failed = failed("configure the database", path);
+    let mode = loop_while_busy(|| conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)));
+    let mode = mode.map_err(&failed)?;
+    conn.execute_batch(&format!(
+        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = {};",
+        limits::WAL_AUTOCHECKPOINT_PAGES
+    ))
+    .map_err(&failed)?;
+    let number = |pragma: &str| conn.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i64>(0));
+    let (sync, keys) = (number("synchronous").map_err(&failed)?, number("foreign_keys").map_err(&failed)?);
+    if mode != "wal" || sync != 2 || keys != 1 {
+        let why = format!(
+            "{} cannot be used durably: journal_mode is {mode}, synchronous {sync}, foreign_keys {keys}; wal, 2 and 1 are needed",
+            path.display()
+        );
+        return Err(StoreError::new(ErrorKind::Refused, why));
+    }
+    conn.set_prepared_statement_cache_capacity(32);
+    Ok(())
+}
+
+/// The change to WAL does not wait for other connections as everything else does.
+fn loop_while_busy<T>(mut run: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let start = Instant::now();
+    loop {
+        match run() {
+            Err(rusqlite::Error::SqliteFailure(failure, _))
+                if failure.code == ErrorCode::DatabaseBusy && start.elapsed() < limits::BUSY_WAIT =>
+            {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// A damaged page is better found before the first write than by it; for a small file that is free.
+fn check_small(conn: &Connection, path: &Path) -> Result<(), StoreError> {
+    let failed = failed("check the database", path);
+    let bytes: i64 = conn
+        .query_row("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()", [], |row| row.get(0))
+        .map_err(&failed)?;
+    if bytes > limits::CHECK_AT_OPEN_BYTES {
+        return Ok(());
+    }
+    let found: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(&failed)?;
+    if found == "ok" {
+        return Ok(());
+    }
+    let found = found.replace('\n', "; ");
+    Err(StoreError::new(ErrorKind::Corrupt, format!("{} is damaged: {found}", path.display())))
+}
+
+/// A file's name is durable only when its folder is synced.
+fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io_failed("sync the folder", folder))
+}

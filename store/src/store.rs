@@ -1,0 +1,89 @@
+//! The seam between the runtime and its backends.
+
+use serde_json::{Map, Value};
+
+use crate::commit::Commit;
+use crate::error::StoreError;
+use crate::lease::Lease;
+use crate::model::{JournalEntry, Plan, RunId, StepState, TaskId, TaskState, TaskStatus};
+
+/// A task to be stored.
+#[derive(Clone, Debug)]
+pub struct NewTask<'a> {
+    /// Its id.
+    pub id: &'a TaskId,
+    /// Its plan, frozen from here on.
+    pub plan: &'a Plan,
+    /// The run that `task_created` is journaled under.
+    pub run: &'a RunId,
+    /// Seconds since the epoch.
+    pub at: f64,
+}
+
+/// The row of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRow {
+    /// Its id.
+    pub id: TaskId,
+    /// What it is for.
+    pub goal: String,
+    /// Its status.
+    pub status: TaskStatus,
+    /// When it was created, in seconds since the epoch.
+    pub created_at: f64,
+    /// When its status last changed, in seconds since the epoch.
+    pub updated_at: f64,
+}
+
+/// The row of a step, without its output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepRow {
+    /// Its index, from 0.
+    pub idx: u32,
+    /// The tool that it calls.
+    pub tool: String,
+    /// The tool's input.
+    pub input: Map<String, Value>,
+    /// Where it stands.
+    pub state: StepState,
+    /// Whether it has an output.
+    pub has_output: bool,
+}
+
+/// Reading. A reader never creates a file and never changes one.
+pub trait Reader {
+    /// All tasks, oldest first.
+    fn tasks(&mut self) -> Result<Vec<TaskRow>, StoreError>;
+
+    /// One task's row; `None` where there is no such task.
+    fn task(&mut self, task: &TaskId) -> Result<Option<TaskRow>, StoreError>;
+
+    /// One task's state; `None` where there is no such task. The cost does not grow with finished steps.
+    fn load(&mut self, task: &TaskId) -> Result<Option<TaskState>, StoreError>;
+
+    /// At most `limit` steps from index `from` on, in order.
+    fn steps(&mut self, task: &TaskId, from: u32, limit: u32) -> Result<Vec<StepRow>, StoreError>;
+
+    /// The committed output of a step; `None` where the step is not done.
+    fn output(&mut self, task: &TaskId, step: u32) -> Result<Option<Map<String, Value>>, StoreError>;
+
+    /// At most `limit` journal rows with a `seq` above `after`, of one task or of all, in order.
+    fn journal(&mut self, task: Option<&TaskId>, after: i64, limit: u32) -> Result<Vec<JournalEntry>, StoreError>;
+
+    /// What the backend itself finds wrong with its storage, a line each; empty where it is sound.
+    fn integrity(&mut self) -> Result<Vec<String>, StoreError>;
+}
+
+/// Writing. A backend decides nothing: it stores what [`Commit`] says, wholly or not at all.
+pub trait Store: Reader {
+    /// Stores a task, its steps and `task_created` in one transaction.
+    fn create(&mut self, task: &NewTask<'_>) -> Result<(), StoreError>;
+
+    /// Takes the right to change a task. [`crate::ErrorKind::Held`] where another process has it; then nothing
+    /// was changed. Its holder's death gives the lease back.
+    fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError>;
+
+    /// Writes state and events in one transaction, guarded by the lease's token and the rows' present state.
+    /// When it returns, the transaction is durable.
+    fn commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError>;
+}

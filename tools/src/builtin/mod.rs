@@ -1,0 +1,11 @@
+//! The tools that come with the agent, one file each.
+
+mod echo;
+mod fetch;
+mod summarize;
+mod write_artifact;
+
+use crate::tool::Tool;
+
+/// Every tool there is, by name.
+pub const ALL: &[&dyn Tool] = &[&echo::Echo, &fetch::Fetch, &summarize::Summarize, &write_artifact::WriteArtifact];

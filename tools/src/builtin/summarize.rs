@@ -1,0 +1,107 @@
+//! Shortens a text: by a rule, or by asking a local model.
+
+use serde_json::{Map, Value, json};
+
+use crate::schema::{Field, Kind};
+use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
+use crate::world::{Engine, Ollama};
+
+pub(super) struct Summarize;
+
+const SPEC: Spec = Spec {
+    name: "summarize",
+    about: "Summarizes the text of an earlier step: its first three lines, or what a local model says.",
+    effect: Effect::Pure,
+    input: &[Field { name: "from", kind: Kind::From("text"), about: "the step whose text is summarized" }],
+    output: &[
+        Field { name: "engine", kind: Kind::Text, about: "who summarized: stub or ollama" },
+        Field { name: "summary", kind: Kind::Text, about: "the summary" },
+    ],
+    crash_points: &[],
+    example: Example {
+        plan: r#"{"goal": "Summarize the notes", "steps": [
+            {"tool": "fetch", "input": {"path": "input/notes.txt"}},
+            {"tool": "summarize", "input": {"from": 0}}]}"#,
+        files: &[("input/notes.txt", "\n  first  \n\nsecond\nthird\nfourth is left out\n")],
+    },
+};
+
+/// Lines that the stub takes.
+const STUB_LINES: usize = 3;
+
+/// More than any summary; a server that streams without end must not fill the memory.
+const REPLY_BYTES: u64 = 16 << 20;
+
+impl Tool for Summarize {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn call(&self, ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError> {
+        let text = input.from("from", ctx.outputs, "text")?;
+        let (engine, summary) = match &ctx.world.engine {
+            Engine::Stub => ("stub", first_lines(text)),
+            Engine::Ollama(server) => ("ollama", ask(server, text)?),
+        };
+        Ok(Map::from_iter([("engine".to_owned(), Value::from(engine)), ("summary".to_owned(), Value::from(summary))]))
+    }
+}
+
+fn first_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(STUB_LINES).collect();
+    lines.join("\n")
+}
+
+fn ask(server: &Ollama, text: &str) -> Result<String, ToolError> {
+    let url = format!("{}/api/generate", server.url.trim_end_matches('/'));
+    let failed = |why: String| ToolError::step(format!("ollama at {url}: {why}"));
+    let http: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(server.timeout))
+        .http_status_as_error(false)
+        .proxy(None)
+        .max_redirects(0)
+        .build()
+        .into();
+    let prompt = format!("Summarize the following notes in at most three short lines.\n\n{text}");
+    let request = json!({ "model": server.model, "prompt": prompt, "stream": false });
+    let mut response = http.post(&url).send_json(&request).map_err(|error| failed(reason(&error, server)))?;
+    let status = response.status();
+    let body = response
+        .body_mut()
+        .with_config()
+        .limit(REPLY_BYTES)
+        .read_to_string()
+        .map_err(|error| failed(reason(&error, server)))?;
+    if !status.is_success() {
+        let said: String = body.chars().filter(|c| !c.is_control()).take(200).collect();
+        return Err(failed(format!("HTTP status {}: {said}", status.as_u16())));
+    }
+    let reply: Value =
+        serde_json::from_str(&body).map_err(|error| failed(format!("the reply is not JSON: {error}")))?;
+    match reply.get("response").and_then(Value::as_str) {
+        Some(summary) => Ok(summary.trim().to_owned()),
+        None => Err(failed("the reply has no text `response`".to_owned())),
+    }
+}
+
+fn reason(error: &ureq::Error, server: &Ollama) -> String {
+    match error {
+        ureq::Error::Timeout(_) => format!("no answer within {} s", server.timeout.as_secs_f64()),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("", "")]
+    #[case("\n  \n", "")]
+    #[case("  a \n\n b\r\nc\nd", "a\nb\nc")]
+    #[case("一\n二", "一\n二")]
+    fn the_stub_takes_three_trimmed_lines_that_are_not_empty(#[case] text: &str, #[case] summary: &str) {
+        assert_eq!(first_lines(text), summary);
+    }
+}

@@ -1,0 +1,102 @@
+//! Publishes a summary as a file, once.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use store::CrashSite;
+
+use crate::publish::{PublishSites, Published, make_folder, publish, sweep_temporaries};
+use crate::schema::{Field, Kind};
+use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
+
+pub(super) struct WriteArtifact;
+
+const SITES: PublishSites = PublishSites {
+    written: CrashSite("write_artifact.written"),
+    linked: CrashSite("write_artifact.linked"),
+    deduplicated: CrashSite("write_artifact.deduplicated"),
+    published: CrashSite("write_artifact.published"),
+};
+
+const SPEC: Spec = Spec {
+    name: "write_artifact",
+    about: "Publishes the summary of an earlier step as <idempotency key>.md in the artifacts folder.",
+    effect: Effect::Keyed,
+    input: &[Field { name: "from", kind: Kind::From("summary"), about: "the step whose summary is published" }],
+    output: &[
+        Field { name: "deduplicated", kind: Kind::Flag, about: "true where the file was there already" },
+        Field { name: "path", kind: Kind::Text, about: "the file, relative to the working directory" },
+    ],
+    crash_points: &[SITES.written, SITES.linked, SITES.deduplicated, SITES.published],
+    example: Example {
+        plan: r#"{"goal": "Publish a summary of the notes", "steps": [
+            {"tool": "fetch", "input": {"path": "input/notes.txt"}},
+            {"tool": "summarize", "input": {"from": 0}},
+            {"tool": "write_artifact", "input": {"from": 1}}]}"#,
+        files: &[("input/notes.txt", "Restart Lab\nkills agents\nand brings them back\n")],
+    },
+};
+
+/// Where the negative control appends.
+const UNSAFE_LOG: &str = "report.log";
+
+impl Tool for WriteArtifact {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn call(&self, ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError> {
+        let summary = input.from("from", ctx.outputs, "summary")?;
+        let folder = &ctx.world.artifacts;
+        if ctx.world.unsafe_effects {
+            let path = folder.join(UNSAFE_LOG);
+            append(folder, &path, summary)?;
+            return output(&path, Published::New);
+        }
+        let key = ctx.key.file_stem();
+        let name = format!("{key}.md");
+        let published = publish(folder, &name, &key, summary.as_bytes(), SITES, ctx.crash)?;
+        output(&folder.join(name), published)
+    }
+
+    fn sweep(&self, ctx: &ToolContext<'_>) -> Result<(), ToolError> {
+        Ok(sweep_temporaries(&ctx.world.artifacts, &ctx.key.file_stem())?)
+    }
+
+    fn audit(&self, ctx: &ToolContext<'_>, input: Input<'_>, output: &Map<String, Value>) -> Result<(), String> {
+        let summary = input.from("from", ctx.outputs, "summary").map_err(|error| error.to_string())?;
+        let path = PathBuf::from(output.get("path").and_then(Value::as_str).unwrap_or_default());
+        let found = fs::read(&path).map_err(|error| format!("the artifact {}: {error}", path.display()))?;
+        let shown = path.display();
+        if path.file_name().is_some_and(|name| name == UNSAFE_LOG) {
+            let block = block(summary);
+            let times = String::from_utf8_lossy(&found).matches(&block).count();
+            return if times == 1 { Ok(()) } else { Err(format!("the report stands {times} times in {shown}")) };
+        }
+        if found == summary.as_bytes() { Ok(()) } else { Err(format!("the artifact {shown} has other content")) }
+    }
+}
+
+fn output(path: &Path, published: Published) -> Result<Map<String, Value>, ToolError> {
+    let Some(text) = path.to_str() else {
+        return Err(ToolError::step(format!("the artifacts folder {} has a name that is not UTF-8", path.display())));
+    };
+    let deduplicated = published == Published::AlreadyThere;
+    Ok(Map::from_iter([("deduplicated".to_owned(), Value::from(deduplicated)), ("path".to_owned(), Value::from(text))]))
+}
+
+/// The negative control: an effect that a second attempt repeats.
+fn append(folder: &Path, path: &Path, summary: &str) -> Result<(), ToolError> {
+    make_folder(folder)?;
+    let result = OpenOptions::new().create(true).append(true).open(path).and_then(|mut log| {
+        log.write_all(block(summary).as_bytes())?;
+        log.sync_all()
+    });
+    result.map_err(|error| ToolError::step(format!("cannot append to {}: {error}", path.display())))
+}
+
+fn block(summary: &str) -> String {
+    format!("{summary}\n---\n")
+}

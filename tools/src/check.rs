@@ -1,0 +1,148 @@
+//! Plans and outputs against the tools' schemas.
+
+use serde_json::{Map, Value};
+use store::model::{Plan, PlanError, PlannedStep, codec};
+
+use crate::schema::{Field, Kind};
+use crate::tool::Spec;
+
+/// Checks a whole plan before it is stored: every tool known, every field there and of its kind, every reference to an
+/// earlier step whose output has what is needed.
+///
+/// # Errors
+/// The first fault, with its step and field.
+pub fn check_plan(plan: &Plan) -> Result<(), PlanError> {
+    let mut specs: Vec<&'static Spec> = Vec::with_capacity(plan.steps.len());
+    for (index, step) in (0u32..).zip(&plan.steps) {
+        let spec = check_step(step, &specs).map_err(|error| error.in_step(index, &step.tool))?;
+        specs.push(spec);
+    }
+    Ok(())
+}
+
+fn check_step(step: &PlannedStep, earlier: &[&'static Spec]) -> Result<&'static Spec, PlanError> {
+    let Some(tool) = crate::find(&step.tool) else {
+        let known: Vec<_> = crate::ALL.iter().map(|tool| tool.spec().name).collect();
+        return Err(PlanError::field("tool", format!("unknown tool; there are {}", known.join(", "))));
+    };
+    let spec = tool.spec();
+    for field in spec.input {
+        let Some(value) = step.input.get(field.name) else {
+            return Err(PlanError::field(field.name, format!("missing, must be {}", field.kind.words())));
+        };
+        if !field.kind.admits(value) {
+            let why = format!("must be {}, is {}", field.kind.words(), shown(value));
+            return Err(PlanError::field(field.name, why));
+        }
+        if let Kind::From(wanted) = field.kind {
+            check_reference(value, wanted, earlier).map_err(|why| PlanError::field(field.name, why))?;
+        }
+    }
+    match step.input.keys().find(|name| spec.input.iter().all(|field| field.name != *name)) {
+        Some(name) => Err(PlanError::field(name, "unknown field")),
+        None => Ok(spec),
+    }
+}
+
+fn check_reference(value: &Value, wanted: &str, earlier: &[&'static Spec]) -> Result<(), String> {
+    let index = value.as_u64().and_then(|index| usize::try_from(index).ok());
+    let Some((index, spec)) = index.and_then(|index| earlier.get(index).map(|spec| (index, spec))) else {
+        return Err(format!("must name an earlier step, step {value} does not come before this one"));
+    };
+    let fits = spec.output.iter().any(|field| field.name == wanted && field.kind == Kind::Text);
+    if fits { Ok(()) } else { Err(format!("needs an output with `{wanted}`, step {index} ({}) has none", spec.name)) }
+}
+
+/// The earlier steps whose outputs a step reads.
+#[must_use]
+pub fn named_steps(spec: &Spec, input: &Map<String, Value>) -> Vec<u32> {
+    let references = spec.input.iter().filter(|field| matches!(field.kind, Kind::From(_)));
+    references
+        .filter_map(|field| input.get(field.name).and_then(Value::as_u64))
+        .filter_map(|index| u32::try_from(index).ok())
+        .collect()
+}
+
+/// Checks an output against its tool's schema, before it is stored and after it is read back.
+///
+/// # Errors
+/// Names the field, one line.
+pub fn check_output(spec: &Spec, output: &Map<String, Value>) -> Result<(), String> {
+    spec.output.iter().try_for_each(|Field { name, kind, .. }| match output.get(*name) {
+        None => Err(format!("the output of {} has no `{name}`", spec.name)),
+        Some(value) if !kind.admits(value) => {
+            Err(format!("the output of {} has {} as `{name}`, not {}", spec.name, codec::kind_of(value), kind.words()))
+        }
+        Some(_) => Ok(()),
+    })
+}
+
+/// A number is shown as it is, since "must be a whole number, is a number" would explain nothing.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Number(number) => number.to_string(),
+        other => codec::kind_of(other).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    const FETCH: &str = r#"{"tool":"fetch","input":{"path":"n"}}"#;
+
+    fn check(steps: &str) -> Result<(), PlanError> {
+        check_plan(&codec::plan_from_json(&format!(r#"{{"goal":"g","steps":[{steps}]}}"#))?)
+    }
+
+    #[rstest]
+    #[case(r#"{"tool":"fetsh","input":{}}"#, "step 0 (fetsh): field `tool`: unknown tool; there are")]
+    #[case(r#"{"tool":"fetch","input":{}}"#, "step 0 (fetch): field `path`: missing, must be text")]
+    #[case(r#"{"tool":"fetch","input":{"path":7}}"#, "step 0 (fetch): field `path`: must be text, is 7")]
+    #[case(r#"{"tool":"fetch","input":{"path":"n","pth":"n"}}"#, "field `pth`: unknown field")]
+    #[case(r#"{"tool":"summarize","input":{"from":0}}"#, "step 0 does not come before this one")]
+    #[case(r#"{"tool":"summarize","input":{"from":1}}"#, "step 1 does not come before this one")]
+    #[case(r#"{"tool":"summarize","input":{"from":99}}"#, "step 99 does not come before this one")]
+    #[case(r#"{"tool":"summarize","input":{"from":-1}}"#, "must be the index of an earlier step, is -1")]
+    #[case(r#"{"tool":"summarize","input":{"from":0.5}}"#, "must be the index of an earlier step, is 0.5")]
+    #[case(r#"{"tool":"summarize","input":{"from":"0"}}"#, "must be the index of an earlier step, is text")]
+    fn a_fault_in_the_first_step_is_named(#[case] step: &str, #[case] says: &str) {
+        let error = check(step).expect_err("must be refused").to_string();
+        assert!(error.contains(says), "{error}");
+    }
+
+    #[rstest]
+    #[case(
+        r#"{"tool":"write_artifact","input":{"from":0}}"#,
+        "needs an output with `summary`, step 0 (fetch) has none"
+    )]
+    #[case(r#"{"tool":"summarize","input":{"from":1}}"#, "step 1 does not come before this one")]
+    fn a_reference_must_lead_to_what_is_needed(#[case] step: &str, #[case] says: &str) {
+        let error = check(&format!("{FETCH},{step}")).expect_err("must be refused").to_string();
+        assert!(error.contains(says) && error.contains("step 1 ("), "{error}");
+    }
+
+    #[test]
+    fn the_examples_of_all_tools_are_good_plans() {
+        for tool in crate::ALL {
+            let plan = codec::plan_from_json(tool.spec().example.plan).unwrap();
+            assert_eq!(check_plan(&plan), Ok(()));
+            assert_eq!(plan.steps.last().unwrap().tool, tool.spec().name, "an example ends with its tool");
+        }
+    }
+
+    #[test]
+    fn an_output_that_does_not_fit_its_schema_is_refused() {
+        let spec = crate::find("fetch").unwrap().spec();
+        let output = |text: &str| match serde_json::from_str(text).unwrap() {
+            Value::Object(map) => map,
+            _ => unreachable!(),
+        };
+        assert_eq!(check_output(spec, &output(r#"{"chars":1,"sha256":"x","text":"a"}"#)), Ok(()));
+        assert!(check_output(spec, &output(r#"{"chars":1,"sha256":"x"}"#)).unwrap_err().contains("no `text`"));
+        assert!(
+            check_output(spec, &output(r#"{"chars":-1,"sha256":"x","text":"a"}"#)).unwrap_err().contains("`chars`")
+        );
+    }
+}
