@@ -176,7 +176,7 @@ fn task(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
 fn step(row: &Row<'_>) -> rusqlite::Result<StepRow> {
     Ok(StepRow {
         task: row.get(0)?,
-        idx: row.get(1)?,
+        idx: index(row.get(1)?)?,
         tool: row.get(2)?,
         input: json(row.get(3)?),
         status: row.get(4)?,
@@ -192,9 +192,14 @@ fn event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
         task: row.get(2)?,
         run: row.get::<_, Option<String>>(3)?.unwrap_or_default(),
         kind: row.get(4)?,
-        step: row.get(5)?,
+        step: row.get::<_, Option<i64>>(5)?.map(index).transpose()?,
         data: row.get::<_, Option<String>>(6)?.unwrap_or_default(),
     })
+}
+
+/// A step index as it is stored; a negative one is no index.
+fn index(stored: i64) -> rusqlite::Result<usize> {
+    usize::try_from(stored).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, stored))
 }
 
 fn json(text: String) -> Value {

@@ -189,21 +189,22 @@ impl RunRecord {
         self.outcome.ended == Ended::Signaled(9)
     }
 
-    /// Whether it must have got the lock and begun its work: `Some(false)` where
-    /// it must not, `None` where nobody can know.
+    /// Whether it got the lock and announced itself: `Some` where that can be
+    /// told from how it ended, `None` where nobody can know.
     #[must_use]
     pub fn got_the_lock(&self, finished_before: bool) -> Option<bool> {
-        match self.expect {
-            _ if finished_before => Some(false),
-            Expect::Refused => Some(false),
-            Expect::Ends(_) | Expect::Interrupted(_) => Some(true),
-            Expect::Contends => None,
-            Expect::Dies | Expect::MayDie => match &self.kill {
+        if finished_before {
+            return Some(false);
+        }
+        match self.outcome.ended {
+            Ended::Exited(3) => Some(false),
+            Ended::Exited(0 | 2) if self.expect != Expect::Contends => Some(true),
+            Ended::Signaled(_) => match &self.kill {
                 Some(Kill::Point(point)) if point.is_of_contract() => Some(true),
                 Some(Kill::Signal { .. }) => Some(true),
-                _ if self.was_killed() => None,
-                _ => Some(true),
+                _ => None,
             },
+            _ => None,
         }
     }
 }

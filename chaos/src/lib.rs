@@ -14,11 +14,14 @@ pub mod error;
 pub mod evidence;
 pub mod exit;
 pub mod facts;
+pub mod invariant;
 pub mod plan;
 pub mod process;
 pub mod report;
 pub mod sandbox;
 pub mod schedule;
 pub mod target;
+#[cfg(test)]
+mod testing;
 pub mod verdict;
 pub mod words;

@@ -1,0 +1,77 @@
+//! Crash points, armed: what `AGENT_CRASH_AT` and `AGENT_CRASH_RECORD` ask for.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use store::crash::{RUN_SITES, STEP_SITES};
+use store::{Crash, CrashPoint};
+
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+
+/// The crash handle of this process.
+pub(crate) fn arm(config: &Config) -> Result<Crash, Failure> {
+    if config.crash_at.is_none() && config.crash_record.is_none() {
+        return Ok(Crash::off());
+    }
+    let record = match &config.crash_record {
+        None => None,
+        Some(path) => {
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            let why = |error| Failure::new(Exit::Usage, format!("AGENT_CRASH_RECORD={}: {error}", path.display()));
+            Some(file.map_err(why)?)
+        }
+    };
+    let at = config.crash_at.clone();
+    Ok(Crash::watching(move |point| {
+        if let Some(mut file) = record.as_ref() {
+            // One write per line, and the file says what was passed even if the next instruction is the last. A
+            // recording that cannot be written shows as a missing line to whoever reads it.
+            let _best_effort = file.write_all(format!("{point}\n").as_bytes());
+        }
+        if at.as_ref() == Some(point) {
+            die();
+        }
+    }))
+}
+
+/// SIGKILL cannot be handled, so nothing runs after it: no destructor, no buffer is flushed.
+fn die() -> ! {
+    let _sent = kill(Pid::this(), Signal::SIGKILL);
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Refuses a crash point that this plan can never pass. `tool_of` names the tool of a step.
+pub(crate) fn check(
+    point: &CrashPoint,
+    steps: u32,
+    tool_of: impl FnOnce(u32) -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    let refused = |why: String| Failure::new(Exit::Usage, format!("AGENT_CRASH_AT={point}: {why}"));
+    let of_step = STEP_SITES.iter().any(|site| site.0 == point.site);
+    let of_run = RUN_SITES.iter().any(|site| site.0 == point.site);
+    let owner = tools::ALL
+        .iter()
+        .map(|tool| tool.spec())
+        .find(|spec| spec.crash_points.iter().any(|site| site.0 == point.site));
+    match (point.step, owner) {
+        (None, _) if of_run => Ok(()),
+        (None, _) if of_step || owner.is_some() => {
+            Err(refused(format!("`{}` needs a step, such as {}:0", point.site, point.site)))
+        }
+        (Some(step), _) if (of_step || owner.is_some()) && step >= steps => {
+            Err(refused(format!("the plan has {steps} steps, 0 to {}", steps.saturating_sub(1))))
+        }
+        (Some(_), _) if of_step => Ok(()),
+        (Some(step), Some(spec)) => match tool_of(step)? {
+            tool if tool == spec.name => Ok(()),
+            tool => Err(refused(format!("step {step} calls {tool}, the point is in {}", spec.name))),
+        },
+        (Some(_), None) if of_run => Err(refused(format!("`{}` is outside the steps, leave the step out", point.site))),
+        _ => Err(refused("there is no such crash point, `agent tools` lists them".to_owned())),
+    }
+}

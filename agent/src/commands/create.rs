@@ -1,0 +1,49 @@
+//! `agent create`
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use store::model::{Plan, RunId, codec};
+use store::sqlite::SqliteStore;
+use store::{Clock, NewTask, Store, SystemClock, limits};
+
+use super::{say, task_id};
+use crate::arm;
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+
+pub(crate) fn create(db: &Path, task: &str, plan_file: &Path) -> Result<Exit, Failure> {
+    let config = Config::from_env()?;
+    let task = task_id(task)?;
+    // The whole plan is checked before the database is touched, so that a bad one leaves no trace.
+    let plan = read_plan(plan_file)?;
+    let steps = u32::try_from(plan.steps.len()).unwrap_or(u32::MAX);
+    if let Some(point) = &config.crash_at {
+        let tool_of = |step: u32| Ok(plan.steps[step as usize].tool.clone());
+        arm::check(point, steps, tool_of)?;
+    }
+    let mut store = SqliteStore::open_or_create(db, arm::arm(&config)?)?;
+    store.create(&NewTask { id: &task, plan: &plan, run: &RunId::random(), at: SystemClock.now() })?;
+    say!("task `{task}` is created with {steps} steps; `agent run` runs it");
+    Ok(Exit::Done)
+}
+
+fn read_plan(path: &Path) -> Result<Plan, Failure> {
+    let shown = path.display();
+    let unreadable =
+        |error: std::io::Error| Failure::new(Exit::NoInput, format!("cannot read the plan {shown}: {error}"));
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(limits::PLAN_FILE_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    let bad = |why: String| Failure::new(Exit::BadPlan, format!("plan {shown}: {why}"));
+    if bytes.len() as u64 > limits::PLAN_FILE_BYTES {
+        return Err(bad(format!("more than {} bytes", limits::PLAN_FILE_BYTES)));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|error| bad(format!("not UTF-8: invalid byte at offset {}", error.utf8_error().valid_up_to())))?;
+    let plan = codec::plan_from_json(&text).map_err(|error| bad(error.to_string()))?;
+    tools::check_plan(&plan).map_err(|error| bad(error.to_string()))?;
+    Ok(plan)
+}

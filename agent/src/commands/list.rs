@@ -1,0 +1,65 @@
+//! `agent list`
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use store::Reader;
+use store::sqlite::SqliteReader;
+
+use crate::exit::{Exit, Failure};
+use crate::output::{Output, table};
+
+#[derive(Serialize)]
+struct List {
+    schema: u32,
+    tasks: Vec<Task>,
+}
+
+#[derive(Serialize)]
+struct Task {
+    task: String,
+    goal: String,
+    status: &'static str,
+    steps: u32,
+    done: u32,
+    created_at: f64,
+    updated_at: f64,
+}
+
+pub(crate) fn list(db: &Path, json: bool) -> Result<Exit, Failure> {
+    let mut reader = SqliteReader::open(db)?;
+    let mut tasks = Vec::new();
+    for row in reader.tasks()? {
+        let Some(state) = reader.load(&row.id)? else { continue };
+        tasks.push(Task {
+            task: row.id.to_string(),
+            goal: row.goal,
+            status: row.status.as_str(),
+            steps: state.steps,
+            done: state.cursor,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        });
+    }
+    let mut out = Output::new();
+    if json {
+        out.pretty(&List { schema: 1, tasks })?;
+    } else {
+        let rows = tasks.into_iter().map(|task| {
+            let progress = format!("{}/{}", task.done, task.steps);
+            vec![task.task, task.status.to_owned(), progress, when(task.updated_at), task.goal]
+        });
+        out.line(&table(&["TASK", "STATUS", "STEPS", "CHANGED", "GOAL"], rows))?;
+    }
+    out.finish()?;
+    Ok(Exit::Done)
+}
+
+/// UTC to the second; the bare number where it is no time.
+fn when(seconds: f64) -> String {
+    match Timestamp::from_microsecond((seconds * 1e6) as i64) {
+        Ok(time) => time.strftime("%F %TZ").to_string(),
+        Err(_) => seconds.to_string(),
+    }
+}

@@ -1,0 +1,61 @@
+//! The commands, one file each. A command says what it found on standard output, what it did on standard error.
+
+mod backup;
+mod completions;
+mod create;
+mod demo;
+mod export;
+mod list;
+mod retry;
+mod run;
+mod status;
+mod tools;
+mod verify;
+
+pub(crate) use backup::backup;
+pub(crate) use completions::completions;
+pub(crate) use create::create;
+pub(crate) use demo::demo;
+pub(crate) use export::export;
+pub(crate) use list::list;
+pub(crate) use retry::retry;
+pub(crate) use run::run;
+pub(crate) use status::status;
+pub(crate) use tools::tools;
+pub(crate) use verify::verify;
+
+use std::path::Path;
+
+use ::store::ErrorKind;
+use ::store::model::TaskId;
+use ::store::sqlite::SqliteReader;
+
+use crate::exit::{Exit, Failure};
+
+/// Says what was done, to people.
+macro_rules! say {
+    ($($arg:tt)*) => { anstream::eprintln!($($arg)*) };
+}
+pub(crate) use say;
+
+fn task_id(text: &str) -> Result<TaskId, Failure> {
+    TaskId::new(text).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
+}
+
+fn unknown(db: &Path, task: &TaskId) -> Failure {
+    Failure::new(
+        Exit::UnknownTask,
+        format!("there is no task `{task}` in {}; `agent list` shows what there is", db.display()),
+    )
+}
+
+/// Opens the database for reading; where there is none, the task is unknown.
+fn open_for(db: &Path, task: &TaskId) -> Result<SqliteReader, Failure> {
+    SqliteReader::open(db).map_err(|error| match error.kind() {
+        ErrorKind::Missing => {
+            let why = format!("there is no task `{task}`: {error}; `agent create` makes one");
+            Failure::new(Exit::UnknownTask, why)
+        }
+        _ => error.into(),
+    })
+}

@@ -1,0 +1,126 @@
+//! `agent verify`
+
+use std::path::Path;
+
+use serde::Serialize;
+use store::audit::{Finding, audit};
+use store::model::{IdempotencyKey, StepStatus, TaskId};
+use store::sqlite::SqliteReader;
+use store::{Crash, Reader, StepRow, limits};
+use tools::{Input, Outputs, ToolContext, World};
+
+use super::{open_for, task_id, unknown};
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::runner::{Stored, stored_output};
+
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    ok: bool,
+    tasks: usize,
+    findings: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    task: Option<String>,
+    step: Option<u32>,
+    what: String,
+}
+
+pub(crate) fn verify(db: &Path, task: Option<&str>, json: bool) -> Result<Exit, Failure> {
+    let world = Config::from_env()?.world;
+    let (mut reader, only) = match task {
+        None => (SqliteReader::open(db)?, None),
+        Some(task) => {
+            let task = task_id(task)?;
+            (open_for(db, &task)?, Some(task))
+        }
+    };
+    let mut findings = audit(&mut reader, only.as_ref()).map_err(|error| match (&only, error.kind()) {
+        (Some(task), store::ErrorKind::Missing) => unknown(db, task),
+        _ => error.into(),
+    })?;
+    // Damaged storage cannot be read on, and is enough to know.
+    let readable = findings.iter().all(|finding| finding.task.is_some());
+    let tasks = match &only {
+        Some(task) => vec![task.clone()],
+        None if readable => reader.tasks()?.into_iter().map(|row| row.id).collect(),
+        None => Vec::new(),
+    };
+    if readable {
+        for task in &tasks {
+            findings.extend(audit_effects(&mut reader, task, &world)?);
+        }
+    }
+    report(findings, tasks.len(), json)
+}
+
+/// Asks each tool whether the effects of its finished steps are still there.
+fn audit_effects(reader: &mut SqliteReader, task: &TaskId, world: &World) -> Result<Vec<Finding>, Failure> {
+    let mut findings = Vec::new();
+    let mut from = 0;
+    loop {
+        let page = reader.steps(task, from, limits::STEP_PAGE)?;
+        let Some(last) = page.last() else { return Ok(findings) };
+        from = last.idx + 1;
+        for row in page.iter().filter(|row| row.state.status == StepStatus::Done) {
+            if let Err(what) = audit_effect(reader, task, row, world)? {
+                findings.push(Finding { task: Some(task.clone()), step: Some(row.idx), what });
+            }
+        }
+    }
+}
+
+fn audit_effect(
+    reader: &mut SqliteReader,
+    task: &TaskId,
+    row: &StepRow,
+    world: &World,
+) -> Result<Result<(), String>, Failure> {
+    let Some(tool) = tools::find(&row.tool) else {
+        return Ok(Err(format!("this program has no tool `{}` to check it with", row.tool)));
+    };
+    let mut outputs = Outputs::new();
+    for step in tools::named_steps(tool.spec(), &row.input).into_iter().chain([row.idx]) {
+        match stored_output(reader, task, step) {
+            Ok(output) => outputs.insert(step, output),
+            // The audit of the tables has said so already.
+            Err(Stored::Unreadable(_)) => return Ok(Ok(())),
+            Err(Stored::Wrong(why)) => return Ok(Err(format!("step {step}: {why}"))),
+        };
+    }
+    let Some(output) = outputs.remove(&row.idx) else { return Ok(Ok(())) };
+    let key = IdempotencyKey::new(task.clone(), row.idx);
+    let crash = Crash::off();
+    let ctx = ToolContext { key: &key, world, outputs: &outputs, crash: crash.scope(Some(row.idx)) };
+    Ok(tool.audit(&ctx, Input(&row.input), &output))
+}
+
+fn report(findings: Vec<Finding>, tasks: usize, json: bool) -> Result<Exit, Failure> {
+    let exit = if findings.is_empty() { Exit::Done } else { Exit::Findings };
+    let mut out = Output::new();
+    if json {
+        let rows = findings.into_iter().map(|finding| Row {
+            task: finding.task.map(|task| task.to_string()),
+            step: finding.step,
+            what: finding.what,
+        });
+        out.pretty(&Report { schema: 1, ok: exit == Exit::Done, tasks, findings: rows.collect() })?;
+    } else if findings.is_empty() {
+        out.line(&format!("{tasks} task{}: database, journal and artifacts agree", if tasks == 1 { "" } else { "s" }))?;
+    } else {
+        for finding in findings {
+            let place = match (&finding.task, finding.step) {
+                (None, _) => "database".to_owned(),
+                (Some(task), None) => format!("task `{task}`"),
+                (Some(task), Some(step)) => format!("task `{task}`, step {step}"),
+            };
+            out.line(&format!("{place}: {}", finding.what))?;
+        }
+    }
+    out.finish()?;
+    Ok(exit)
+}

@@ -1,0 +1,125 @@
+//! Settings from the environment. Nothing else in the workspace's libraries reads it.
+//!
+//! A value that cannot be understood is refused before anything happens: a typing slip must never make a crash test
+//! pass. An empty value counts as unset.
+
+use std::env::{self, VarError};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use store::CrashPoint;
+use tools::{Engine, Ollama, World};
+
+use crate::exit::{Exit, Failure};
+
+/// How a run behaves.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What tools may know.
+    pub world: World,
+    /// Attempts per step before the task fails.
+    pub max_attempts: u32,
+    /// Pause inside every step, before its effect.
+    pub step_delay: Duration,
+    /// Where to kill this process.
+    pub crash_at: Option<CrashPoint>,
+    /// File that names every crash point passed.
+    pub crash_record: Option<PathBuf>,
+    /// Negative control only: a fresh idempotency key for every attempt.
+    pub unsafe_keys: bool,
+}
+
+/// The variables, for `--help`.
+pub(crate) const VARIABLES: &[(&str, &str)] = &[
+    ("AGENT_ARTIFACTS", "folder for artifacts [default: artifacts]"),
+    ("AGENT_MAX_ATTEMPTS", "attempts per step before the task fails [default: 3]"),
+    ("AGENT_LLM", "who summarizes: stub or ollama [default: stub]"),
+    ("AGENT_LLM_TIMEOUT", "seconds that one request to a model may take [default: 300]"),
+    ("OLLAMA_MODEL, OLLAMA_URL", "[defaults: llama3.2, http://127.0.0.1:11434]"),
+    ("AGENT_STEP_DELAY", "tests: seconds to pause inside every step, before its effect"),
+    ("AGENT_CRASH_AT", "tests: kill this process at <point>:<step>, e.g. after_effect:2; see `agent tools`"),
+    ("AGENT_CRASH_RECORD", "tests: append every crash point passed to this file"),
+    ("AGENT_UNSAFE_EFFECTS", "negative control: 1 makes effects not idempotent"),
+    ("AGENT_UNSAFE_KEYS", "negative control: 1 gives every attempt its own idempotency key"),
+];
+
+/// Longest pause: a day.
+const MAX_DELAY: f64 = 86_400.0;
+
+impl Config {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// A value that cannot be understood, with its variable.
+    pub fn from_env() -> Result<Self, Failure> {
+        let engine = match text("AGENT_LLM")?.as_deref() {
+            None | Some("stub") => Engine::Stub,
+            Some("ollama") => Engine::Ollama(Ollama {
+                url: text("OLLAMA_URL")?.unwrap_or_else(|| "http://127.0.0.1:11434".to_owned()),
+                model: text("OLLAMA_MODEL")?.unwrap_or_else(|| "llama3.2".to_owned()),
+                timeout: seconds("AGENT_LLM_TIMEOUT")?.unwrap_or(Duration::from_secs(300)),
+            }),
+            Some(other) => return Err(refused("AGENT_LLM", other, "stub or ollama")),
+        };
+        let world = World {
+            artifacts: path("AGENT_ARTIFACTS").unwrap_or_else(|| PathBuf::from("artifacts")),
+            unsafe_effects: flag("AGENT_UNSAFE_EFFECTS")?,
+            engine,
+        };
+        Ok(Self {
+            world,
+            max_attempts: attempts()?,
+            step_delay: seconds("AGENT_STEP_DELAY")?.unwrap_or_default(),
+            crash_at: crash_point()?,
+            crash_record: path("AGENT_CRASH_RECORD"),
+            unsafe_keys: flag("AGENT_UNSAFE_KEYS")?,
+        })
+    }
+}
+
+fn text(name: &str) -> Result<Option<String>, Failure> {
+    match env::var(name) {
+        Ok(value) if value.is_empty() => Ok(None),
+        Ok(value) => Ok(Some(value)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(Failure::new(Exit::Usage, format!("{name} is not UTF-8"))),
+    }
+}
+
+fn path(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn flag(name: &str) -> Result<bool, Failure> {
+    match text(name)?.as_deref() {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(other) => Err(refused(name, other, "1 or 0")),
+    }
+}
+
+fn attempts() -> Result<u32, Failure> {
+    const NAME: &str = "AGENT_MAX_ATTEMPTS";
+    let Some(value) = text(NAME)? else { return Ok(3) };
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.then(|| value.parse().ok()).flatten().filter(|&number| number > 0);
+    number.ok_or_else(|| refused(NAME, &value, "a whole number from 1"))
+}
+
+fn seconds(name: &str) -> Result<Option<Duration>, Failure> {
+    let Some(value) = text(name)? else { return Ok(None) };
+    let number = value.parse::<f64>().ok().filter(|number| (0.0..=MAX_DELAY).contains(number));
+    match number {
+        Some(number) => Ok(Some(Duration::from_secs_f64(number))),
+        None => Err(refused(name, &value, "seconds from 0 to 86400, such as 0.5")),
+    }
+}
+
+fn crash_point() -> Result<Option<CrashPoint>, Failure> {
+    let Some(value) = text("AGENT_CRASH_AT")? else { return Ok(None) };
+    value.parse().map(Some).map_err(|error| Failure::new(Exit::Usage, format!("AGENT_CRASH_AT: {error}")))
+}
+
+fn refused(name: &str, value: &str, expected: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("{name}={value} makes no sense, it must be {expected}"))
+}

@@ -1,0 +1,116 @@
+//! Exit codes, one table, and the failures that lead to them.
+
+use std::fmt::Write as _;
+
+use store::{ErrorKind, SessionError, StoreError};
+
+/// How the program ends. Codes are stable: scripts read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "EXIT_CODES says what each means")]
+pub enum Exit {
+    Done = 0,
+    UnknownTask = 1,
+    TaskFailed = 2,
+    Held = 3,
+    Refused = 4,
+    Findings = 5,
+    Usage = 64,
+    BadPlan = 65,
+    NoInput = 66,
+    Internal = 70,
+    CannotCreate = 73,
+    Io = 74,
+    Busy = 75,
+    LeaseLost = 76,
+    BadStore = 78,
+    Interrupted = 130,
+    Terminated = 143,
+}
+
+/// The published table.
+pub const EXIT_CODES: &[(Exit, &str)] = &[
+    (Exit::Done, "done"),
+    (Exit::UnknownTask, "there is no such task"),
+    (Exit::TaskFailed, "the task has failed: a step used up its attempts"),
+    (Exit::Held, "another process is running the task"),
+    (Exit::Refused, "not possible in the task's present state, such as a retry of a task that has not failed"),
+    (Exit::Findings, "verify found something"),
+    (Exit::Usage, "wrong usage, or an environment variable with a value that makes no sense"),
+    (Exit::BadPlan, "the plan is not valid; nothing was stored"),
+    (Exit::NoInput, "a file that is needed is missing or cannot be read"),
+    (Exit::Internal, "a bug in this program"),
+    (Exit::CannotCreate, "cannot be created, such as a task or backup that exists already"),
+    (Exit::Io, "reading, writing or syncing failed, or the disk is full; nothing committed is lost"),
+    (Exit::Busy, "another process kept the database busy for too long; try again"),
+    (Exit::LeaseLost, "a later run has taken the task over; this one stopped"),
+    (Exit::BadStore, "the database is not ours, too new, damaged or out of order; it was not changed"),
+    (Exit::Interrupted, "stopped by SIGINT between two commits"),
+    (Exit::Terminated, "stopped by SIGTERM between two commits"),
+];
+
+/// The table as text, for `--help`.
+#[must_use]
+pub fn table() -> String {
+    EXIT_CODES.iter().fold(String::from("Exit codes:\n"), |mut text, (exit, meaning)| {
+        let _infallible = writeln!(text, "  {:>3}  {meaning}", *exit as u8);
+        text
+    })
+}
+
+/// Why a command did not succeed: a line for people, and the code for scripts.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+impl Failure {
+    /// A failure that ends with `exit`; the message is one line that says what is wrong, where, and what to do.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into() }
+    }
+
+    /// The code.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let exit = match error.kind() {
+            ErrorKind::Busy => Exit::Busy,
+            ErrorKind::Held => Exit::Held,
+            ErrorKind::Fenced | ErrorKind::Conflict => Exit::LeaseLost,
+            ErrorKind::Missing => Exit::NoInput,
+            ErrorKind::Exists | ErrorKind::Refused => Exit::CannotCreate,
+            ErrorKind::Foreign | ErrorKind::Newer | ErrorKind::Corrupt => Exit::BadStore,
+            ErrorKind::Io => Exit::Io,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Store(error) => error.into(),
+            SessionError::Refused(refused) => Self::new(Exit::Refused, refused.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_told_apart() {
+        let codes: std::collections::BTreeSet<u8> = EXIT_CODES.iter().map(|(exit, _)| *exit as u8).collect();
+        assert_eq!(codes.len(), EXIT_CODES.len());
+        assert!(codes.iter().all(|code| *code != 101), "101 is a panic");
+    }
+}

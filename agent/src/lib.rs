@@ -1,0 +1,21 @@
+//! The agent: the loop that runs a task's steps, and the command line around it.
+//!
+//! Everything that decides is in `store::machine`, everything that touches the world is in `tools`; this crate puts
+//! them together. [`config`] is the only place that reads the environment, [`exit`] the only one that knows exit codes,
+//! and `main` the only one that prints errors.
+
+mod arm;
+pub mod cli;
+mod commands;
+mod config;
+pub mod exit;
+mod narrate;
+mod output;
+mod progress;
+mod runner;
+mod signals;
+
+pub use config::Config;
+pub use exit::{Exit, Failure};
+pub use runner::{Observer, Outcome, Runner, Silent};
+pub use signals::Stop;

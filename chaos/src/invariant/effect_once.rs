@@ -1,0 +1,156 @@
+//! A step may run twice, its external result appears once, equal to that of a
+//! run without a crash. Counted from outside: by the files in the folder.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::facts::{Baseline, Evidence, TaskEnd};
+use crate::invariant::no_stray_files::looks_temporary;
+use crate::verdict::Verdict;
+
+/// The line that ends one entry of an appended effect.
+const ENTRY_END: &[u8] = b"---\n";
+
+type World = BTreeMap<String, Vec<u8>>;
+
+pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
+    let mut complaints = Vec::new();
+    let (is, must) = (&evidence.last().world, &baseline.last().world);
+    for (name, content) in is {
+        match must.get(name) {
+            None if looks_temporary(name) => {}
+            None => complaints.push(format!("`{name}` is not there in a run without a crash")),
+            Some(clean) if clean != content => complaints.push(differ(name, clean, content)),
+            Some(_) => {}
+        }
+    }
+    if evidence.end == TaskEnd::Done {
+        let missing = must.keys().filter(|name| !is.contains_key(*name));
+        complaints.extend(missing.map(|name| format!("`{name}` is missing")));
+        outputs_equal(evidence, baseline, &mut complaints);
+    }
+    never_half(evidence, must, &baseline.between, &mut complaints);
+    Verdict::of(&complaints)
+}
+
+/// How often a file's effect is in the world: entries for a log of entries, one
+/// for any other file.
+#[must_use]
+fn entries(content: &[u8]) -> usize {
+    let ends = content.windows(ENTRY_END.len()).filter(|w| *w == ENTRY_END);
+    ends.count().max(1)
+}
+
+fn differ(name: &str, clean: &[u8], content: &[u8]) -> String {
+    let (must, is) = (entries(clean), entries(content));
+    if must != is {
+        return format!("`{name}` has {is} entries, {must} without a crash");
+    }
+    let (must, is) = (clean.len(), content.len());
+    format!("`{name}` has other content than without a crash ({is} bytes, {must} without)")
+}
+
+/// A name that is a result holds a whole result, at every moment.
+fn never_half(
+    evidence: &Evidence,
+    must: &World,
+    between: &BTreeMap<String, Vec<Vec<u8>>>,
+    complaints: &mut Vec<String>,
+) {
+    for (when, snapshot) in evidence.snapshots() {
+        for (name, content) in &snapshot.world {
+            let whole = must.get(name) == Some(content)
+                || between.get(name).is_some_and(|known| known.contains(content));
+            if must.contains_key(name) && !whole {
+                let bytes = content.len();
+                complaints.push(format!("{when}: `{name}` is no whole result ({bytes} bytes)"));
+            }
+        }
+    }
+}
+
+fn outputs_equal(evidence: &Evidence, baseline: &Baseline, complaints: &mut Vec<String>) {
+    let (is, must) = (&evidence.last().tables, &baseline.last().tables);
+    for step in is.steps.iter().filter(|step| baseline.comparable[step.idx]) {
+        let clean = must.step(&step.task, step.idx).and_then(|row| row.output.clone());
+        if known(step.output.clone()) != known(clean.clone()) {
+            complaints.push(format!(
+                "the output of step {} of {} is {}, without a crash {}",
+                step.idx,
+                step.task,
+                text(step.output.as_ref()),
+                text(clean.as_ref())
+            ));
+        }
+    }
+}
+
+/// An output without the one field that a crash may rightly change.
+fn known(output: Option<Value>) -> Option<Value> {
+    let mut output = output?;
+    if let Some(fields) = output.as_object_mut() {
+        fields.remove("deduplicated");
+    }
+    Some(output)
+}
+
+fn text(output: Option<&Value>) -> String {
+    output.map_or_else(|| "nothing".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{ARTIFACT, Story, breaks, holds};
+
+    #[test]
+    fn the_same_files_with_the_same_bytes_are_accepted() {
+        holds("effect_once", &Story::clean());
+        holds("effect_once", &Story::killed_at("after_effect:2"));
+    }
+
+    #[test]
+    fn a_deduplicated_result_is_the_same_result() {
+        let mut story = Story::killed_at("after_effect:2");
+        story.last().tables.steps[2].output.as_mut().expect("output")["deduplicated"] = true.into();
+        holds("effect_once", &story);
+    }
+
+    #[test]
+    fn a_second_file_a_lost_file_and_other_bytes_are_rejected() {
+        let mut story = Story::killed_at("after_effect:2");
+        story.last().world.insert("artifacts/t1-2-b.md".to_owned(), b"x".to_vec());
+        breaks("effect_once", &story, "is not there in a run without");
+
+        let mut story = Story::killed_at("after_effect:2");
+        story.last().world.clear();
+        breaks("effect_once", &story, "is missing");
+
+        let mut story = Story::killed_at("after_effect:2");
+        story.last().world.insert(ARTIFACT.to_owned(), b"other".to_vec());
+        breaks("effect_once", &story, "other content");
+    }
+
+    #[test]
+    fn a_repeated_entry_of_a_log_is_counted() {
+        let mut story = Story::clean();
+        let log = "artifacts/report.log".to_owned();
+        story.baseline_world().insert(log.clone(), b"a\n---\n".to_vec());
+        story.last().world.insert(log, b"a\n---\na\n---\n".to_vec());
+        breaks("effect_once", &story, "has 2 entries, 1 without");
+    }
+
+    #[test]
+    fn a_half_written_result_is_rejected_even_if_it_is_whole_in_the_end() {
+        let mut story = Story::killed_at("after_effect:2");
+        story.after(0).world.insert(ARTIFACT.to_owned(), b"sum".to_vec());
+        breaks("effect_once", &story, "no whole result (3 bytes)");
+    }
+
+    #[test]
+    fn another_output_than_without_a_crash_is_rejected() {
+        let mut story = Story::killed_at("before_effect:1");
+        story.last().tables.steps[1].output = Some("other".into());
+        breaks("effect_once", &story, "the output of step 1");
+    }
+}

@@ -1,0 +1,76 @@
+//! When a task is finished nothing stays behind: no temporary file, no lock of
+//! an unknown name, no process.
+
+use std::path::Path;
+
+use crate::facts::{Baseline, Evidence};
+use crate::sandbox::DB_FILE;
+use crate::verdict::Verdict;
+
+pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
+    let mut complaints = Vec::new();
+    let last = evidence.last();
+    for name in last.world.keys() {
+        if looks_temporary(name) && !baseline.last().world.contains_key(name) {
+            complaints.push(format!("the temporary file `{name}` is left"));
+        }
+    }
+    for name in &last.own_files {
+        if !is_own(name, &evidence.tasks) {
+            complaints.push(format!("`{name}` beside the database is nobody's"));
+        }
+    }
+    for (i, run) in evidence.runs.iter().enumerate() {
+        if run.outcome.survivors.is_some() {
+            complaints.push(format!("{}: a process that it started outlived it", evidence.label(i)));
+        }
+    }
+    Verdict::of(&complaints)
+}
+
+/// Whether a file's name says that it is no result.
+#[must_use]
+pub(super) fn looks_temporary(name: &str) -> bool {
+    let file = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
+    file.starts_with('.') || file.ends_with(".tmp")
+}
+
+fn is_own(name: &str, tasks: &[String]) -> bool {
+    match name.strip_prefix(DB_FILE) {
+        Some("" | "-wal" | "-shm") => true,
+        Some(rest) => tasks.iter().any(|task| rest == format!(".{task}.lock")),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Story, breaks, holds};
+
+    #[test]
+    fn the_database_and_its_lock_may_stay() {
+        let mut story = Story::killed_at("after_effect:2");
+        story.last().own_files =
+            ["state.db", "state.db-wal", "state.db.t1.lock"].map(str::to_owned).to_vec();
+        holds("no_stray_files", &story);
+    }
+
+    #[test]
+    fn a_temporary_file_a_foreign_lock_and_a_journal_are_rejected() {
+        let mut story = Story::killed_at("after_effect:2");
+        story.last().world.insert("artifacts/.t1-2.77.tmp".to_owned(), Vec::new());
+        breaks("no_stray_files", &story, ".t1-2.77.tmp");
+        for name in ["state.db.t9.lock", "state.db-journal"] {
+            let mut story = Story::clean();
+            story.last().own_files.push(name.to_owned());
+            breaks("no_stray_files", &story, name);
+        }
+    }
+
+    #[test]
+    fn a_process_that_outlives_its_agent_is_rejected() {
+        let mut story = Story::clean();
+        story.evidence.runs[0].outcome.survivors = Some(77);
+        breaks("no_stray_files", &story, "outlived");
+    }
+}

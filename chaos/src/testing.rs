@@ -1,0 +1,264 @@
+//! Evidence made by hand, for the tests of the judges: a tiny honest agent in
+//! memory plays the report plan, and a test then bends what it left behind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::facts::{
+    Baseline, EventRow, Evidence, Expect, RunRecord, Snapshot, StepRow, Tables, TaskEnd, TaskRow,
+};
+use crate::invariant;
+use crate::plan::PlanCase;
+use crate::process::{Ended, Outcome};
+use crate::schedule::{CrashPoint, Kill};
+use crate::verdict::Verdict;
+
+/// The one file that the report plan makes.
+pub(crate) const ARTIFACT: &str = "artifacts/t1-2.md";
+
+const TASK: &str = "t1";
+
+/// A scenario that could have happened, and its baseline.
+pub(crate) struct Story {
+    pub(crate) evidence: Evidence,
+    pub(crate) baseline: Baseline,
+}
+
+impl Story {
+    /// One run, nothing killed.
+    pub(crate) fn clean() -> Self {
+        Self::of(None)
+    }
+
+    /// Killed at one of the contract's points, then resumed to the end.
+    pub(crate) fn killed_at(point: &str) -> Self {
+        Self::of(Some(point.parse().expect("a point")))
+    }
+
+    fn of(point: Option<CrashPoint>) -> Self {
+        let clean = play(None);
+        let steps = clean.case.steps.len();
+        Self {
+            evidence: play(point),
+            baseline: Baseline {
+                evidence: clean,
+                comparable: vec![true; steps],
+                between: BTreeMap::new(),
+            },
+        }
+    }
+
+    /// The folder after run number `run`.
+    pub(crate) fn after(&mut self, run: usize) -> &mut Snapshot {
+        self.evidence.runs[run].after.as_mut().expect("a look")
+    }
+
+    /// The folder in the end.
+    pub(crate) fn last(&mut self) -> &mut Snapshot {
+        self.after(self.evidence.runs.len() - 1)
+    }
+
+    /// The files of the baseline.
+    pub(crate) fn baseline_world(&mut self) -> &mut BTreeMap<String, Vec<u8>> {
+        let last = self.baseline.evidence.runs.last_mut().expect("a run");
+        &mut last.after.as_mut().expect("a look").world
+    }
+
+    /// The `nth` event of a kind in the last journal.
+    pub(crate) fn event(&mut self, kind: &str, nth: usize) -> &mut EventRow {
+        let events = self.last().tables.events.iter_mut();
+        events.filter(|e| e.kind == kind).nth(nth).expect("an event")
+    }
+
+    /// Puts an event before the `nth` one of the kind `before`, in its run.
+    pub(crate) fn insert_event(
+        &mut self,
+        kind: &str,
+        step: Option<usize>,
+        before: &str,
+        nth: usize,
+    ) {
+        let mut event = self.event(before, nth).clone();
+        let at = event.seq;
+        event.kind = kind.to_owned();
+        event.step = step;
+        event.data = "{}".to_owned();
+        let events = &mut self.last().tables.events;
+        for later in events.iter_mut().filter(|e| e.seq >= at) {
+            later.seq += 1;
+        }
+        events.push(event);
+        events.sort_by_key(|e| e.seq);
+    }
+
+    /// Takes the last event of a kind out of the last journal.
+    pub(crate) fn remove_event(&mut self, kind: &str) {
+        let events = &mut self.last().tables.events;
+        let at = events.iter().rposition(|e| e.kind == kind);
+        events.remove(at.expect("an event"));
+    }
+}
+
+pub(crate) fn verdict(name: &str, story: &Story) -> Verdict {
+    let judge = invariant::ALL.iter().find(|judge| judge.name == name);
+    (judge.expect("a judge").check)(&story.evidence, &story.baseline)
+}
+
+pub(crate) fn holds(name: &str, story: &Story) {
+    assert_eq!(verdict(name, story), Verdict::Holds);
+}
+
+pub(crate) fn breaks(name: &str, story: &Story, why: &str) {
+    match verdict(name, story) {
+        Verdict::Violated(text) if text.contains(why) => {}
+        other => panic!("{name} must complain about `{why}`, it says {other:?}"),
+    }
+}
+
+pub(crate) fn misses(name: &str, story: &Story, why: &str) {
+    match verdict(name, story) {
+        Verdict::NotReached(text) if text.contains(why) => {}
+        other => panic!("{name} must miss with `{why}`, it says {other:?}"),
+    }
+}
+
+pub(crate) fn outcome(ended: Ended) -> Outcome {
+    Outcome {
+        started_at: 1.0,
+        ended_at: 2.0,
+        ended,
+        stdout: String::new(),
+        stderr: String::new(),
+        survivors: None,
+    }
+}
+
+fn play(point: Option<CrashPoint>) -> Evidence {
+    let case = Arc::new(PlanCase::report());
+    let mut agent = Agent::create(&case);
+    let created = agent.0.clone();
+    let mut runs = Vec::new();
+    if let Some(point) = point {
+        agent.run("run1", Some(&point));
+        runs.push(RunRecord {
+            task: TASK.to_owned(),
+            kill: Some(Kill::Point(point)),
+            expect: Expect::Dies,
+            outcome: outcome(Ended::Signaled(9)),
+            after: Some(agent.0.clone()),
+        });
+    }
+    agent.run("run2", None);
+    runs.push(RunRecord {
+        task: TASK.to_owned(),
+        kill: None,
+        expect: Expect::Ends(0),
+        outcome: outcome(Ended::Exited(0)),
+        after: Some(agent.0),
+    });
+    Evidence {
+        case,
+        tasks: vec![TASK.to_owned()],
+        end: TaskEnd::Done,
+        creates: vec![outcome(Ended::Exited(0))],
+        created,
+        runs,
+        observed: Vec::new(),
+    }
+}
+
+struct Agent(Snapshot);
+
+impl Agent {
+    fn create(case: &PlanCase) -> Self {
+        let step = |(idx, spec): (usize, &crate::plan::StepSpec)| StepRow {
+            task: TASK.to_owned(),
+            idx,
+            tool: spec.tool.clone(),
+            input: spec.input.clone(),
+            status: "pending".to_owned(),
+            output: None,
+            attempts: 0,
+        };
+        let mut agent = Self(Snapshot {
+            tables: Tables {
+                tasks: vec![TaskRow {
+                    id: TASK.to_owned(),
+                    goal: case.goal.clone(),
+                    status: "pending".to_owned(),
+                }],
+                steps: case.steps.iter().enumerate().map(step).collect(),
+                events: Vec::new(),
+            },
+            own_files: vec!["state.db".to_owned()],
+            ..Snapshot::default()
+        });
+        agent.journal("run0", "task_created", None, &json!({ "steps": case.steps.len() }));
+        agent
+    }
+
+    fn run(&mut self, run: &str, kill: Option<&CrashPoint>) {
+        let interrupted = self.0.tables.with_status(TASK, "running");
+        for &idx in &interrupted {
+            self.0.tables.steps[idx].status = "pending".to_owned();
+            self.journal(run, "step_recovered", Some(idx), &json!({}));
+        }
+        self.journal(run, "run_started", None, &json!({ "recovered": interrupted }));
+        for idx in 0..self.0.tables.steps.len() {
+            if self.0.tables.steps[idx].status == "done" {
+                continue;
+            }
+            for (site, act) in [
+                ("before_effect", Self::start as fn(&mut Self, &str, usize)),
+                ("after_effect", Self::effect),
+                ("after_commit", Self::finish),
+            ] {
+                act(self, run, idx);
+                if kill.is_some_and(|kill| *kill == CrashPoint::new(site, idx)) {
+                    return;
+                }
+            }
+        }
+        self.0.tables.tasks[0].status = "done".to_owned();
+        self.journal(run, "task_done", None, &json!({}));
+    }
+
+    fn start(&mut self, run: &str, idx: usize) {
+        self.0.tables.tasks[0].status = "running".to_owned();
+        let step = &mut self.0.tables.steps[idx];
+        step.status = "running".to_owned();
+        step.attempts += 1;
+        let data = json!({ "attempt": step.attempts, "tool": step.tool });
+        self.journal(run, "step_started", Some(idx), &data);
+    }
+
+    fn effect(&mut self, _: &str, idx: usize) {
+        if idx == 2 {
+            self.0.world.insert(ARTIFACT.to_owned(), b"summary".to_vec());
+        }
+    }
+
+    fn finish(&mut self, run: &str, idx: usize) {
+        let step = &mut self.0.tables.steps[idx];
+        step.status = "done".to_owned();
+        step.output = Some(json!({ "path": ARTIFACT, "deduplicated": false }));
+        let data = json!({ "tool": step.tool });
+        self.journal(run, "step_finished", Some(idx), &data);
+    }
+
+    fn journal(&mut self, run: &str, kind: &str, step: Option<usize>, data: &serde_json::Value) {
+        let events = &mut self.0.tables.events;
+        let seq = events.len() as i64 + 1;
+        events.push(EventRow {
+            seq,
+            ts: seq as f64,
+            task: TASK.to_owned(),
+            run: run.to_owned(),
+            kind: kind.to_owned(),
+            step,
+            data: data.to_string(),
+        });
+    }
+}
