@@ -1,7 +1,7 @@
 //! Settings from the environment. Nothing else in the workspace's libraries reads it.
 //!
 //! A value that cannot be understood is refused before anything happens: a typing slip must never make a crash test
-//! pass. An empty value counts as unset.
+//! pass. An empty value is refused too: it is what a shell makes of a misspelt variable.
 
 use std::env::{self, VarError};
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ impl Config {
             Some(other) => return Err(refused("AGENT_LLM", other, "stub or ollama")),
         };
         let world = World {
-            artifacts: path("AGENT_ARTIFACTS").unwrap_or_else(|| PathBuf::from("artifacts")),
+            artifacts: path("AGENT_ARTIFACTS")?.unwrap_or_else(|| PathBuf::from("artifacts")),
             unsafe_effects: flag("AGENT_UNSAFE_EFFECTS")?,
             engine,
         };
@@ -71,7 +71,7 @@ impl Config {
             max_attempts: attempts()?,
             step_delay: seconds("AGENT_STEP_DELAY")?.unwrap_or_default(),
             crash_at: crash_point()?,
-            crash_record: path("AGENT_CRASH_RECORD"),
+            crash_record: path("AGENT_CRASH_RECORD")?,
             unsafe_keys: flag("AGENT_UNSAFE_KEYS")?,
         })
     }
@@ -79,15 +79,22 @@ impl Config {
 
 fn text(name: &str) -> Result<Option<String>, Failure> {
     match env::var(name) {
-        Ok(value) if value.is_empty() => Ok(None),
+        Ok(value) if value.is_empty() => Err(empty(name)),
         Ok(value) => Ok(Some(value)),
         Err(VarError::NotPresent) => Ok(None),
         Err(VarError::NotUnicode(_)) => Err(Failure::new(Exit::Usage, format!("{name} is not UTF-8"))),
     }
 }
 
-fn path(name: &str) -> Option<PathBuf> {
-    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+fn path(name: &str) -> Result<Option<PathBuf>, Failure> {
+    match env::var_os(name) {
+        Some(value) if value.is_empty() => Err(empty(name)),
+        value => Ok(value.map(PathBuf::from)),
+    }
+}
+
+fn empty(name: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("{name} is set and empty: give it a value or unset it"))
 }
 
 fn flag(name: &str) -> Result<bool, Failure> {

@@ -1,1 +1,37 @@
 //! The journal in words.
+
+use store::model::{Event, JournalEntry, codec};
+
+/// What happened, as a sentence for people.
+pub(crate) fn sentence(entry: &JournalEntry) -> String {
+    match codec::event_from_entry(entry) {
+        Ok(Some(event)) => words(&event),
+        Ok(None) => format!("{} (a kind of event that this version does not know)", entry.kind),
+        Err(bad) => bad.to_string(),
+    }
+}
+
+fn words(event: &Event) -> String {
+    match event {
+        Event::TaskCreated { steps } => format!("the task is stored with its plan of {steps} steps"),
+        Event::RunStarted { recovered, .. } if recovered.is_empty() => "a run begins".to_owned(),
+        Event::RunStarted { recovered, .. } => format!("a new run begins, after recovering {}", steps(recovered)),
+        Event::StepRecovered { step } => {
+            format!("step {step} was found running though its process is dead, and is set back")
+        }
+        Event::StepStarted { step, tool, attempt: 1 } => format!("step {step} starts: {tool}"),
+        Event::StepStarted { step, tool, attempt } => format!("step {step} starts again, attempt {attempt}: {tool}"),
+        Event::StepFinished { step, .. } => format!("step {step} is done, its output is stored"),
+        Event::StepError { step, error } => format!("step {step} failed: {error}"),
+        Event::TaskFailed { step, reason } => format!("the task fails at step {step}: {reason}"),
+        Event::TaskDone => "no step is left, the task is done".to_owned(),
+        Event::TaskRetried { step, forgiven } => {
+            format!("the task gets a fresh budget: {forgiven} attempts of step {step} are forgiven")
+        }
+    }
+}
+
+fn steps(list: &[u32]) -> String {
+    let numbers: Vec<String> = list.iter().map(u32::to_string).collect();
+    format!("step {}", numbers.join(", "))
+}

@@ -1,1 +1,59 @@
-fn main() {}
+//! Every chore of the workspace: `cargo xtask <task>`.
+
+mod bench;
+mod chaos;
+mod docs;
+mod sabotage;
+mod test;
+mod tidy;
+mod util;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Every chore of the workspace, one file each.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Every check there is; what CI runs.
+    Test,
+    /// The crash tests: build the agent and put it under the lab.
+    Chaos {
+        /// Passed on to `chaos run`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Test the lab: each planted bug must be caught, the honest agent must hold.
+    Sabotage,
+    /// Speed and size, as ratios in one run.
+    Bench,
+    /// The rules that the compiler does not know: who may depend on whom, what may stand where, how long files get.
+    Tidy,
+    /// Rewrite the tables in the documents that are made from the code.
+    Docs,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().task {
+        Task::Test => test::run(),
+        Task::Chaos { args } => chaos::run(&args),
+        Task::Sabotage => sabotage::run(),
+        Task::Bench => bench::run(),
+        Task::Tidy => tidy::run(),
+        Task::Docs => docs::write(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            util::say(&format!("xtask: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

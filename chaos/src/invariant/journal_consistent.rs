@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use crate::facts::{Baseline, EventRow, Evidence, TaskEnd};
 use crate::plan::PlanCase;
 use crate::verdict::Verdict;
@@ -47,12 +45,38 @@ fn only_added(evidence: &Evidence, complaints: &mut Vec<String>) {
 }
 
 fn well_formed(event: &EventRow) -> Result<(), String> {
-    let data: Value = serde_json::from_str(&event.data).map_err(|e| format!("its data: {e}"))?;
-    let fields = data.as_object().ok_or("its data is no JSON object")?;
-    if !fields.keys().is_sorted() {
+    let Keys(keys) = serde_json::from_str(&event.data)
+        .map_err(|e| format!("its data is no JSON object: {e}"))?;
+    if !keys.is_sorted() {
         return Err(format!("the keys of its data are not sorted: {}", event.data));
     }
     Ok(())
+}
+
+/// The keys of a JSON object in the order in which they are written; a map
+/// would have sorted them.
+struct Keys(Vec<String>);
+
+impl<'de> serde::Deserialize<'de> for Keys {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Keys;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut keys = Vec::new();
+                while let Some((key, _)) = map.next_entry::<String, serde::de::IgnoredAny>()? {
+                    keys.push(key);
+                }
+                Ok(Keys(keys))
+            }
+        }
+        from.deserialize_map(Visitor)
+    }
 }
 
 /// How far one step has come by the journal.

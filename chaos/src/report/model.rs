@@ -82,6 +82,10 @@ pub struct MethodReport {
     pub not_reached: usize,
     /// Kills that hit and were followed by a resume.
     pub cycles: u64,
+    /// Scenarios whose next kill cannot be reached by design (its step was
+    /// committed before), so that the resume had to go through.
+    #[serde(default)]
+    pub unreachable: usize,
     /// Wall time of the method.
     pub duration_s: f64,
 }

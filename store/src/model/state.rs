@@ -62,7 +62,7 @@ macro_rules! spelled {
 
         impl fmt::Display for $status {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
+                f.pad(self.as_str())
             }
         }
 

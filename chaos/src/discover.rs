@@ -1,0 +1,100 @@
+//! Finds crash points by recording: the run without a crash, and, for every
+//! point of it, the resume after a kill there. Recovery and a tool's dedup path
+//! are passed in resumes only.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::LabError;
+use crate::facts::Expect;
+use crate::lab::Lab;
+use crate::pool::parallel;
+use crate::plan::PlanCase;
+use crate::schedule::{CrashPoint, Kill};
+use crate::stage::{Stage, TASK};
+
+/// What recording runs have shown of one plan.
+#[derive(Debug, Clone, Default)]
+pub struct Discovery {
+    /// Whether the agent records at all; without, only the contract's points are known.
+    pub records: bool,
+    /// The points of the run without a crash: first the contract's, whether seen
+    /// or not, then the others in the order in which they were passed.
+    pub clean: Vec<CrashPoint>,
+    /// For each of them, the points of the resume after a kill there.
+    pub after: BTreeMap<CrashPoint, Vec<CrashPoint>>,
+    /// Contents that files had between two steps.
+    pub between: BTreeMap<String, Vec<Vec<u8>>>,
+}
+
+impl Discovery {
+    /// What is known of every agent.
+    #[must_use]
+    pub fn of_contract(steps: usize) -> Self {
+        Self {
+            clean: CrashPoint::of_contract(steps),
+            ..Self::default()
+        }
+    }
+
+    /// Every point that any recording has shown, the contract's included.
+    #[must_use]
+    pub fn all(&self) -> Vec<CrashPoint> {
+        let mut all = self.clean.clone();
+        all.extend(self.after.values().flatten().cloned());
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+/// Records the clean run and every resume.
+///
+/// # Errors
+/// The lab's own failures, and a recording that cannot be read.
+pub fn discover(lab: &Lab, case: &Arc<PlanCase>, jobs: usize) -> Result<Discovery, LabError> {
+    let mut found = Discovery::of_contract(case.steps.len());
+    let recorded = Stage::single(lab, case)?.run_recorded(None, Expect::Ends(0))?;
+    found.records = recorded.is_some();
+    for point in recorded.into_iter().flatten() {
+        if !found.clean.contains(&point) {
+            found.clean.push(point);
+        }
+    }
+    let looks = parallel(jobs, &found.clean, |point| resume_after(lab, case, point))?;
+    for (point, resume) in found.clean.iter().zip(looks) {
+        if point.site == "after_commit" {
+            for (name, content) in resume.world {
+                let known: &mut Vec<_> = found.between.entry(name).or_default();
+                if !known.contains(&content) {
+                    known.push(content);
+                }
+            }
+        }
+        found.after.insert(point.clone(), resume.points);
+    }
+    Ok(found)
+}
+
+struct Resume {
+    world: BTreeMap<String, Vec<u8>>,
+    points: Vec<CrashPoint>,
+}
+
+fn resume_after(lab: &Lab, case: &Arc<PlanCase>, point: &CrashPoint) -> Result<Resume, LabError> {
+    let mut stage = Stage::single(lab, case)?;
+    stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
+    let left = stage.last().clone();
+    let open = |point: &CrashPoint| point.step.is_some_and(|step| !left.tables.is_done(TASK, step));
+    let mut points = CrashPoint::of_contract(case.steps.len());
+    points.retain(open);
+    for more in stage.run_recorded(None, Expect::Ends(0))?.into_iter().flatten() {
+        if !points.contains(&more) {
+            points.push(more);
+        }
+    }
+    Ok(Resume {
+        world: left.world,
+        points,
+    })
+}

@@ -1,0 +1,43 @@
+//! No crash: the reference outcome for all others. Played twice, so that what
+//! differs from run to run anyway is not blamed on a crash.
+
+use std::sync::Arc;
+
+use super::Method;
+use crate::bench::Bench;
+use crate::error::LabError;
+use crate::invariant;
+use crate::scenario::{Played, Scenario};
+use crate::schedule::KillSchedule;
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "baseline",
+    about: "no crash; the reference outcome for all others",
+    scenarios,
+};
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    let kept = Arc::clone(bench);
+    Ok(vec![Scenario {
+        id: format!("baseline/{}/clean", bench.case.name),
+        method: METHOD.name,
+        plan: bench.case.name.clone(),
+        title: "run twice without a crash".to_owned(),
+        schedule: KillSchedule::default(),
+        cell: None,
+        play: Box::new(move || Ok(judge(&kept))),
+    }])
+}
+
+/// The runs were played when the bench was made ready; here they are judged.
+fn judge(bench: &Bench) -> Played {
+    let mut played = Played::judged(bench.baseline.evidence.clone(), &bench.baseline);
+    if played.findings.is_empty() {
+        played.findings = invariant::judge(&bench.second, &bench.baseline);
+        for finding in &mut played.findings {
+            finding.why = format!("in a second clean run: {}", finding.why);
+        }
+    }
+    played
+}

@@ -1,0 +1,32 @@
+//! The methods: one file each, saying what it does to the agent, which scenarios
+//! that makes for a plan, and what it expects beyond the invariants.
+
+mod baseline;
+mod nested;
+mod points;
+
+use std::sync::Arc;
+
+use crate::bench::Bench;
+use crate::error::LabError;
+use crate::scenario::Scenario;
+
+/// One way to test an agent.
+pub struct Method {
+    /// The name for `--method` and in scenario ids.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub about: &'static str,
+    /// Its scenarios for a plan, in a stable order.
+    pub scenarios: fn(&Arc<Bench>) -> Result<Vec<Scenario>, LabError>,
+}
+
+/// Every method, in the order in which they run.
+pub const ALL: [Method; 3] = [baseline::METHOD, points::METHOD, nested::METHOD];
+
+/// The method of this name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Method> {
+    static METHODS: &[Method] = &ALL;
+    METHODS.iter().find(|method| method.name == name)
+}

@@ -1,0 +1,45 @@
+//! SIGKILL at each crash point of each step, then one resume. The contract's
+//! points are always there, further ones come from the recording run.
+
+use std::sync::Arc;
+
+use super::Method;
+use crate::bench::Bench;
+use crate::error::LabError;
+use crate::facts::TaskEnd;
+use crate::scenario::{Played, Scenario, play_schedule};
+use crate::schedule::{CrashPoint, KillSchedule};
+use crate::stage::{Stage, TASK};
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "points",
+    about: "SIGKILL at each crash point of each step, then resume",
+    scenarios,
+};
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    let points = bench.discovery.clean.iter();
+    Ok(points.map(|point| scenario(bench, point)).collect())
+}
+
+fn scenario(bench: &Arc<Bench>, point: &CrashPoint) -> Scenario {
+    let schedule = KillSchedule::points([point]);
+    let kept = Arc::clone(bench);
+    let kill = schedule.clone();
+    Scenario {
+        id: format!("points/{}/{schedule}", bench.case.name),
+        method: METHOD.name,
+        plan: bench.case.name.clone(),
+        title: format!("killed at {point}, resumed"),
+        cell: Some(point.cell()),
+        schedule,
+        play: Box::new(move || play(&kept, &kill)),
+    }
+}
+
+fn play(bench: &Bench, schedule: &KillSchedule) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    play_schedule(&mut stage, TASK, schedule, &[], &|_| bench.discovery.clean.clone())?;
+    Ok(Played::judged(stage.close(TaskEnd::Done), &bench.baseline))
+}

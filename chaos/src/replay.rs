@@ -1,0 +1,103 @@
+//! Plays one scenario again: by its id, or a bare kill schedule.
+
+use std::sync::Arc;
+
+use crate::bench::Bench;
+use crate::error::LabError;
+use crate::facts::TaskEnd;
+use crate::lab::Lab;
+use crate::method;
+use crate::plan::PlanCase;
+use crate::scenario::{Done, Played, Scenario, play_schedule};
+use crate::schedule::KillSchedule;
+use crate::stage::{Stage, TASK};
+
+/// The method's name of a bare schedule.
+const NAME: &str = "replay";
+
+/// Plays `subject`: `method/plan/what`, or a kill schedule for the first plan.
+///
+/// # Errors
+/// A subject that is neither, and the lab's own failures.
+pub fn replay(
+    lab: &Arc<Lab>,
+    plans: &[Arc<PlanCase>],
+    subject: &str,
+    jobs: usize,
+) -> Result<Done, LabError> {
+    let scenario = find(lab, plans, subject, jobs)?;
+    scenario.report(|subject| lab.replay_command(subject))
+}
+
+fn find(
+    lab: &Arc<Lab>,
+    plans: &[Arc<PlanCase>],
+    subject: &str,
+    jobs: usize,
+) -> Result<Scenario, LabError> {
+    let parts: Vec<&str> = subject.splitn(3, '/').collect();
+    let [method, plan, what] = parts[..] else {
+        let first = plans.first().ok_or_else(|| LabError::Usage("there is no plan".to_owned()))?;
+        return bare(lab, first, subject, jobs);
+    };
+    if method::named(method).is_none() {
+        return Err(LabError::Usage(format!("there is no method `{method}`")));
+    }
+    let case = plans.iter().find(|case| case.name == plan).ok_or_else(|| {
+        let known: Vec<_> = plans.iter().map(|case| case.name.as_str()).collect();
+        LabError::Usage(format!("there is no plan `{plan}`; there are {}", known.join(", ")))
+    })?;
+    let bench = Arc::new(Bench::prepare(lab, case, jobs)?);
+    let all = method::named(method).map(|method| (method.scenarios)(&bench)).transpose()?;
+    let mut found = all.into_iter().flatten().filter(|scenario| scenario.id == subject);
+    match found.next() {
+        Some(scenario) => Ok(scenario),
+        // Random delays and recordings of another day are schedules all the same.
+        None => of_schedule(&bench, what),
+    }
+}
+
+fn bare(
+    lab: &Arc<Lab>,
+    case: &Arc<PlanCase>,
+    text: &str,
+    jobs: usize,
+) -> Result<Scenario, LabError> {
+    // Before any process is started: a slip of the pen should not cost seconds.
+    let _: KillSchedule = text.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
+    of_schedule(&Arc::new(Bench::prepare(lab, case, jobs)?), text)
+}
+
+fn of_schedule(bench: &Arc<Bench>, text: &str) -> Result<Scenario, LabError> {
+    let schedule: KillSchedule = text.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
+    let kept = Arc::clone(bench);
+    let kills = schedule.clone();
+    Ok(Scenario {
+        id: format!("{NAME}/{}/{schedule}", bench.case.name),
+        method: NAME,
+        plan: bench.case.name.clone(),
+        title: format!("killed by the schedule {schedule}, resumed"),
+        cell: schedule.first_point().map(crate::schedule::CrashPoint::cell),
+        schedule,
+        play: Box::new(move || play(&kept, &kills)),
+    })
+}
+
+/// Plays any schedule on a plan and judges it.
+///
+/// # Errors
+/// The lab's own failures.
+pub fn play(bench: &Bench, schedule: &KillSchedule) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    // Many kills may hit one step; the attempt limit is not what is tested here.
+    let limit = (schedule.0.len() + 3).to_string();
+    let env = [("AGENT_MAX_ATTEMPTS", limit)];
+    let unreachable = play_schedule(&mut stage, TASK, schedule, &env, &|_| Vec::new())?;
+    let mut played = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
+    played.unreachable = unreachable;
+    if unreachable {
+        let why = "a kill was unreachable by design: its step was committed before";
+        played.note = Some(why.to_owned());
+    }
+    Ok(played)
+}

@@ -1,0 +1,252 @@
+//! One scenario at work: a sandbox in which the agent is started, killed and
+//! looked at, and the evidence that gathers meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::error::LabError;
+use crate::evidence::LiveReader;
+use crate::facts::{Evidence, Expect, RunRecord, Snapshot, TaskEnd};
+use crate::lab::Lab;
+use crate::plan::PlanCase;
+use crate::process::{Outcome, Running};
+use crate::sandbox::Sandbox;
+use crate::schedule::{CrashPoint, Kill, Sign};
+
+/// Variables for the agent.
+pub type Env = Vec<(&'static str, String)>;
+
+/// Between two looks at a journal that is being written.
+const POLL: Duration = Duration::from_micros(500);
+
+/// How long a stopped process stays stopped.
+const STOPPED: Duration = Duration::from_millis(30);
+
+/// How long a step sleeps while the lab waits for its start, in seconds.
+pub const HOLD: f64 = 0.12;
+
+/// The name of the task where there is only one.
+pub const TASK: &str = "t1";
+
+/// A scenario's folder and what was seen in it so far.
+pub struct Stage<'a> {
+    /// The lab.
+    pub lab: &'a Lab,
+    /// The folder.
+    pub sandbox: Sandbox,
+    evidence: Evidence,
+    /// How long a step sleeps while the lab waits for it, in seconds.
+    pub hold: f64,
+}
+
+impl<'a> Stage<'a> {
+    /// A fresh folder in which `tasks` are created from the plan.
+    ///
+    /// # Errors
+    /// The lab's own failures; what the agent does wrong is evidence.
+    pub fn new(lab: &'a Lab, case: &Arc<PlanCase>, tasks: &[String]) -> Result<Self, LabError> {
+        let mut sandbox = Sandbox::new(&lab.root, case)?;
+        let mut creates = Vec::new();
+        for task in tasks {
+            creates.push(sandbox.create(&lab.target, task)?);
+        }
+        let evidence = Evidence {
+            case: Arc::clone(case),
+            tasks: tasks.to_vec(),
+            end: TaskEnd::Done,
+            creates,
+            created: sandbox.look()?,
+            runs: Vec::new(),
+            observed: Vec::new(),
+        };
+        Ok(Self {
+            lab,
+            sandbox,
+            evidence,
+            hold: HOLD,
+        })
+    }
+
+    /// A fresh folder with the one task [`TASK`].
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn single(lab: &'a Lab, case: &Arc<PlanCase>) -> Result<Self, LabError> {
+        Self::new(lab, case, &[TASK.to_owned()])
+    }
+
+    /// A twin of this stage with the same past.
+    ///
+    /// # Errors
+    /// Files that cannot be copied.
+    pub fn fork(&self) -> Result<Self, LabError> {
+        Ok(Self {
+            lab: self.lab,
+            sandbox: self.sandbox.fork(&self.lab.root)?,
+            evidence: self.evidence.clone(),
+            hold: self.hold,
+        })
+    }
+
+    /// What was seen so far.
+    #[must_use]
+    pub fn so_far(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// The last look at the folder.
+    #[must_use]
+    pub fn last(&self) -> &Snapshot {
+        self.evidence.last()
+    }
+
+    /// Everything that was seen, of tasks that had to end like this.
+    #[must_use]
+    pub fn close(mut self, end: TaskEnd) -> Evidence {
+        self.evidence.end = end;
+        self.evidence
+    }
+
+    /// Tables that a reader saw while a run was at work.
+    pub fn observed(&mut self, tables: Vec<crate::facts::Tables>) {
+        self.evidence.observed.extend(tables);
+    }
+
+    /// Runs the task to its end, whatever that is, and looks at the folder.
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn run(
+        &mut self,
+        task: &str,
+        kill: Option<&Kill>,
+        expect: Expect,
+        env: &[(&'static str, String)],
+    ) -> Result<&RunRecord, LabError> {
+        let outcome = self.play(task, kill, env)?;
+        let after = self.sandbox.look()?;
+        self.record(task, kill.cloned(), expect, outcome, Some(after));
+        Ok(&self.evidence.runs[self.evidence.runs.len() - 1])
+    }
+
+    /// Like [`Stage::run`], with the crash points that the agent passed; `None`
+    /// where it records none.
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn run_recorded(
+        &mut self,
+        kill: Option<&Kill>,
+        expect: Expect,
+    ) -> Result<Option<Vec<CrashPoint>>, LabError> {
+        let file = self.sandbox.record_file();
+        let env = vec![("AGENT_CRASH_RECORD", file.to_string_lossy().into_owned())];
+        self.run(TASK, kill, expect, &env)?;
+        Sandbox::recorded(&file)
+    }
+
+    /// Notes a run that was played by hand.
+    pub fn record(
+        &mut self,
+        task: &str,
+        kill: Option<Kill>,
+        expect: Expect,
+        outcome: Outcome,
+        after: Option<Snapshot>,
+    ) {
+        self.evidence.runs.push(RunRecord {
+            task: task.to_owned(),
+            kill,
+            expect,
+            outcome,
+            after,
+        });
+    }
+
+    /// Starts a run without waiting for it.
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn start(
+        &mut self,
+        task: &str,
+        env: &[(&'static str, String)],
+    ) -> Result<Running, LabError> {
+        self.sandbox.start(&self.lab.target, &["run", task], env)
+    }
+
+    fn play(
+        &mut self,
+        task: &str,
+        kill: Option<&Kill>,
+        env: &[(&'static str, String)],
+    ) -> Result<Outcome, LabError> {
+        let mut env = env.to_vec();
+        match kill {
+            None => {}
+            Some(Kill::Point(point)) => env.push(("AGENT_CRASH_AT", point.to_string())),
+            Some(Kill::Delay(us)) => {
+                let mut running = self.start(task, &env)?;
+                if !running.ended_within(Duration::from_micros(*us)) {
+                    running.signal(Signal::SIGKILL);
+                }
+                return self.sandbox.finish(running);
+            }
+            Some(Kill::Signal { sign, step }) => {
+                env.push(("AGENT_STEP_DELAY", self.hold.to_string()));
+                return self.play_signal(task, *sign, *step, &env);
+            }
+        }
+        let running = self.start(task, &env)?;
+        self.sandbox.finish(running)
+    }
+
+    fn play_signal(
+        &mut self,
+        task: &str,
+        sign: Sign,
+        step: usize,
+        env: &[(&'static str, String)],
+    ) -> Result<Outcome, LabError> {
+        let (mut running, seen) = self.start_and_wait(task, step, env)?;
+        if seen {
+            match sign {
+                Sign::Kill => running.signal(Signal::SIGKILL),
+                Sign::Term => running.signal(Signal::SIGTERM),
+                Sign::Int => running.signal(Signal::SIGINT),
+                Sign::Stop => {
+                    running.signal(Signal::SIGSTOP);
+                    running.ended_within(STOPPED);
+                    running.signal(Signal::SIGCONT);
+                }
+            }
+        }
+        self.sandbox.finish(running)
+    }
+
+    /// Starts a run and waits until the journal shows a new start of `step`;
+    /// `false` where the run ended or its time was up before.
+    ///
+    /// # Errors
+    /// See [`Stage::new`], and a database that cannot be read.
+    pub fn start_and_wait(
+        &mut self,
+        task: &str,
+        step: usize,
+        env: &[(&'static str, String)],
+    ) -> Result<(Running, bool), LabError> {
+        let reader = LiveReader::open(&self.sandbox.db())?;
+        let before = reader.starts(task, step)?;
+        let mut running = self.start(task, env)?;
+        loop {
+            if reader.starts(task, step)? > before {
+                return Ok((running, true));
+            }
+            if running.ended_within(POLL) || running.time_left().is_zero() {
+                return Ok((running, false));
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What may stand in which source file, and how long things get.
+
+/// Longest file and longest function, in lines.
+const FILE_LINES: usize = 500;
+const FUNCTION_LINES: usize = 70;
+
+/// A word that must not stand in files whose path starts with `below`, except in those that start with one of `except`.
+struct Ban {
+    word: &'static str,
+    below: &'static str,
+    except: &'static [&'static str],
+    why: &'static str,
+}
+
+const BANS: &[Ban] = &[
+    Ban {
+        word: "rusqlite",
+        below: "store/src",
+        except: &["store/src/sqlite"],
+        why: "SQLite stays behind the Store trait",
+    },
+    Ban { word: "rusqlite", below: "chaos/src", except: &["chaos/src/evidence"], why: "one reader of evidence" },
+    Ban { word: "SystemTime", below: "store/src", except: &["store/src/clock.rs"], why: "time is a dependency" },
+    Ban { word: "std::", below: "store/src/machine", except: &[], why: "the machine is pure" },
+    Ban { word: "rand::", below: "store/src/machine", except: &[], why: "the machine is pure" },
+    Ban { word: "env::var", below: "store/src", except: &[], why: "libraries read no environment" },
+    Ban { word: "env::var", below: "tools/src", except: &[], why: "libraries read no environment" },
+    Ban {
+        word: "env::var",
+        below: "agent/src",
+        except: &["agent/src/config.rs"],
+        why: "one reader of the environment",
+    },
+    Ban {
+        word: "#[allow(",
+        below: "",
+        except: &["xtask/src/tidy"],
+        why: "#[expect] with a reason tells when it is stale",
+    },
+    Ban { word: "#[ignore", below: "", except: &["xtask/src/tidy"], why: "a skipped test looks like a passed one" },
+];
+
+pub(super) fn check(path: &str, text: &str) -> Vec<String> {
+    let mut broken = Vec::new();
+    let lines = text.lines().count();
+    if lines > FILE_LINES {
+        broken.push(format!("{path}: {lines} lines, at most {FILE_LINES}: there is a second idea in it"));
+    }
+    for (line, name, length) in functions(text) {
+        if length > FUNCTION_LINES {
+            broken.push(format!("{path}:{line}: {name} has {length} lines, at most {FUNCTION_LINES}"));
+        }
+    }
+    for ban in BANS {
+        if !path.starts_with(ban.below) || ban.except.iter().any(|except| path.starts_with(except)) {
+            continue;
+        }
+        let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+        for (number, _) in code.filter(|(_, line)| line.contains(ban.word)) {
+            broken.push(format!("{path}:{}: `{}`: {}", number + 1, ban.word, ban.why));
+        }
+    }
+    broken
+}
+
+/// Line, name and length of each function; rustfmt puts its end at its own indentation.
+fn functions(text: &str) -> Vec<(usize, String, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let Some((before, after)) = code.split_once("fn ") else { continue };
+        let is_item =
+            before.split_whitespace().all(|word| word.starts_with("pub") || ["const", "async"].contains(&word));
+        if !is_item || code.ends_with(';') || code.ends_with('}') {
+            continue;
+        }
+        let indent = line.len() - code.len();
+        let end = format!("{}}}", " ".repeat(indent));
+        let length = lines[start..].iter().position(|line| *line == end).map_or(0, |length| length + 1);
+        let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        found.push((start + 1, name, length));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_banned_is_found_and_a_comment_is_not() {
+        assert_eq!(check("store/src/machine/x.rs", "use std::fs;").len(), 1);
+        assert_eq!(check("store/src/session.rs", "use rusqlite::Connection;").len(), 1);
+        assert_eq!(check("tools/src/x.rs", "std::env::var(\"X\")").len(), 1);
+        assert_eq!(check("agent/src/x.rs", "#[allow(dead_code)]").len(), 1);
+        assert!(check("store/src/machine/x.rs", "// no std::fs here").is_empty());
+        assert!(check("store/src/sqlite/x.rs", "use rusqlite::Connection;").is_empty());
+    }
+
+    #[test]
+    fn what_is_too_long_is_found() {
+        assert_eq!(check("a.rs", &"x\n".repeat(501)).len(), 1);
+        let long = format!("impl A {{\n    pub(crate) fn f() {{\n{}    }}\n}}\n", "        x;\n".repeat(69));
+        assert!(check("a.rs", &long)[0].contains("f has 71 lines"));
+        let fits = format!("fn f() {{\n{}}}\n", "    x;\n".repeat(68));
+        assert!(check("a.rs", &fits).is_empty());
+    }
+}
