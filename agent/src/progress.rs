@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use store::TaskSession;
 use store::model::{Event, TaskState};
 
 use crate::exit::Failure;
@@ -32,9 +33,9 @@ impl Progress {
 }
 
 impl Observer for Progress {
-    fn committed(&mut self, _events: &[Event], state: TaskState) -> Result<(), Failure> {
+    fn committed(&mut self, session: &mut TaskSession<'_>, _events: &[Event]) -> Result<(), Failure> {
         if let Some(bar) = &self.bar {
-            bar.set_position(state.cursor.into());
+            bar.set_position(session.state().cursor.into());
         }
         Ok(())
     }

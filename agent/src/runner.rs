@@ -32,11 +32,11 @@ pub enum Outcome {
 
 /// Hears of what was committed, in order and at once.
 pub trait Observer {
-    /// `events` are durable; `state` is the state after them.
+    /// `events` are durable; the session's state is the state after them.
     ///
     /// # Errors
     /// The run stops, as safely as if it were killed here.
-    fn committed(&mut self, events: &[Event], state: TaskState) -> Result<(), Failure>;
+    fn committed(&mut self, session: &mut TaskSession<'_>, events: &[Event]) -> Result<(), Failure>;
 }
 
 /// Hears nothing.
@@ -44,7 +44,7 @@ pub trait Observer {
 pub struct Silent;
 
 impl Observer for Silent {
-    fn committed(&mut self, _events: &[Event], _state: TaskState) -> Result<(), Failure> {
+    fn committed(&mut self, _session: &mut TaskSession<'_>, _events: &[Event]) -> Result<(), Failure> {
         Ok(())
     }
 }
@@ -162,7 +162,7 @@ impl Runner<'_> {
             Ok(output) => {
                 let events = self.session.finish(step, tool, output)?;
                 points.point(AFTER_COMMIT);
-                self.observer.committed(&events, self.session.state())?;
+                self.observer.committed(&mut self.session, &events)?;
                 Ok(Ok(()))
             }
             Err(why) => {
@@ -175,7 +175,7 @@ impl Runner<'_> {
 
     fn commit(&mut self, command: &Command) -> Result<(), Failure> {
         let events = self.session.apply(command)?;
-        self.observer.committed(&events, self.session.state())
+        self.observer.committed(&mut self.session, &events)
     }
 
     fn key(&self, step: u32, attempt: u32) -> IdempotencyKey {

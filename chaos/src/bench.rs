@@ -2,7 +2,7 @@
 //! points that recording runs have shown.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::discover::{Discovery, discover};
 use crate::error::LabError;
@@ -23,6 +23,13 @@ pub struct Bench {
     pub second: Evidence,
     /// The crash points.
     pub discovery: Discovery,
+    of_tasks: Mutex<BTreeMap<usize, Arc<Baseline>>>,
+}
+
+/// `t1` to `t<count>`.
+#[must_use]
+pub fn task_names(count: usize) -> Vec<String> {
+    (1..=count).map(|number| format!("t{number}")).collect()
 }
 
 impl Bench {
@@ -50,18 +57,42 @@ impl Bench {
             baseline,
             second,
             discovery,
+            of_tasks: Mutex::default(),
         })
     }
 
-    /// The baseline of several tasks of this plan in one database.
+    /// The baseline of the tasks `t1` to `t<count>` of this plan in one database;
+    /// played once, then kept.
     ///
     /// # Errors
     /// The lab's own failures.
-    pub fn baseline_of_tasks(&self, tasks: &[String]) -> Result<Baseline, LabError> {
-        let evidence = clean_run(&self.lab, &self.case, tasks, &Vec::new())?;
+    pub fn baseline_of_tasks(&self, count: usize) -> Result<Arc<Baseline>, LabError> {
+        let mut kept = self.of_tasks.lock().map_err(|_| LabError::poisoned())?;
+        if let Some(baseline) = kept.get(&count) {
+            return Ok(Arc::clone(baseline));
+        }
+        let evidence = clean_run(&self.lab, &self.case, &task_names(count), &Vec::new())?;
         let mut baseline = baseline_of(evidence, None);
         baseline.comparable.clone_from(&self.baseline.comparable);
+        let baseline = Arc::new(baseline);
+        kept.insert(count, Arc::clone(&baseline));
         Ok(baseline)
+    }
+
+    /// The last step; in a tool's own example that is the tool.
+    #[must_use]
+    pub fn last_step(&self) -> usize {
+        self.case.steps.len() - 1
+    }
+
+    /// The steps that are this plan's own business: all of them, or only the
+    /// last one in a tool's example, where the others prepare its input.
+    #[must_use]
+    pub fn own_steps(&self) -> Vec<usize> {
+        match self.case.example_of {
+            Some(_) => vec![self.last_step()],
+            None => (0..self.case.steps.len()).collect(),
+        }
     }
 
     /// Steps whose tool changes something outside the database.

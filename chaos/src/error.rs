@@ -36,6 +36,12 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// A thread of the lab panicked while it held something shared.
+    #[must_use]
+    pub fn poisoned() -> Self {
+        Self::Internal("a worker of the lab panicked".to_owned())
+    }
+
     /// An [`LabError::Io`] maker for `map_err`.
     pub fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();

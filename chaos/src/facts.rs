@@ -165,6 +165,8 @@ pub enum Expect {
     Refused,
     /// One of several at once: 0 or 3.
     Contends,
+    /// It is stopped for a while, goes on and ends with 0.
+    Survives,
 }
 
 /// One `run` of the agent.
@@ -178,6 +180,8 @@ pub struct RunRecord {
     pub expect: Expect,
     /// What became of it.
     pub outcome: Outcome,
+    /// Whether the lab sent it a signal from outside.
+    pub signalled: bool,
     /// The folder after it; `None` where other processes were at work.
     pub after: Option<Snapshot>,
 }

@@ -53,7 +53,7 @@ pub fn parallel_while<T: Sync, R: Send>(
     });
     let results = results
         .into_inner()
-        .map_err(|_| LabError::Internal("a worker of the lab panicked".to_owned()))?;
+        .map_err(|_| LabError::poisoned())?;
     results.into_iter().map(Option::transpose).collect()
 }
 

@@ -70,17 +70,10 @@ fn bare(
 
 fn of_schedule(bench: &Arc<Bench>, text: &str) -> Result<Scenario, LabError> {
     let schedule: KillSchedule = text.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
-    let kept = Arc::clone(bench);
     let kills = schedule.clone();
-    Ok(Scenario {
-        id: format!("{NAME}/{}/{schedule}", bench.case.name),
-        method: NAME,
-        plan: bench.case.name.clone(),
-        title: format!("killed by the schedule {schedule}, resumed"),
-        cell: schedule.first_point().map(crate::schedule::CrashPoint::cell),
-        schedule,
-        play: Box::new(move || play(&kept, &kills)),
-    })
+    let title = format!("killed by the schedule {schedule}, resumed");
+    let play = move |bench: &Bench| play(bench, &kills);
+    Ok(Scenario::new(NAME, bench, &schedule.to_string(), title, play).kills(schedule))
 }
 
 /// Plays any schedule on a plan and judges it.

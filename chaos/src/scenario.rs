@@ -1,5 +1,8 @@
 //! A scenario: one thing that is done to the agent, and what came of it.
 
+use std::sync::Arc;
+
+use crate::bench::Bench;
 use crate::error::LabError;
 use crate::facts::{Baseline, Evidence, Expect, Tables};
 use crate::invariant;
@@ -83,6 +86,35 @@ impl Played {
 }
 
 impl Scenario {
+    /// A scenario `method/plan/what` that is played by `play`.
+    #[must_use]
+    pub fn new(
+        method: &'static str,
+        bench: &Arc<Bench>,
+        what: &str,
+        title: String,
+        play: impl Fn(&Bench) -> Result<Played, LabError> + Send + Sync + 'static,
+    ) -> Self {
+        let kept = Arc::clone(bench);
+        Self {
+            id: format!("{method}/{}/{what}", bench.case.name),
+            method,
+            plan: bench.case.name.clone(),
+            title,
+            schedule: KillSchedule::default(),
+            cell: None,
+            play: Box::new(move || play(&kept)),
+        }
+    }
+
+    /// With a kill schedule, whose first point is the place in the matrix.
+    #[must_use]
+    pub fn kills(mut self, schedule: KillSchedule) -> Self {
+        self.cell = schedule.first_point().map(CrashPoint::cell);
+        self.schedule = schedule;
+        self
+    }
+
     /// Plays it and reports.
     ///
     /// # Errors
@@ -168,7 +200,7 @@ pub fn expectation(kill: &Kill, reach: Reach) -> Expect {
         (_, Reach::Unknown) => Expect::MayDie,
         (Kill::Signal { sign, .. }, _) => match sign {
             Sign::Kill => Expect::Dies,
-            Sign::Stop => Expect::Ends(0),
+            Sign::Stop => Expect::Survives,
             Sign::Term | Sign::Int => Expect::Interrupted(*sign),
         },
         (_, Reach::Surely) => Expect::Dies,

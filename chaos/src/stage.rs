@@ -125,9 +125,16 @@ impl<'a> Stage<'a> {
         expect: Expect,
         env: &[(&'static str, String)],
     ) -> Result<&RunRecord, LabError> {
-        let outcome = self.play(task, kill, env)?;
-        let after = self.sandbox.look()?;
-        self.record(task, kill.cloned(), expect, outcome, Some(after));
+        let (outcome, signalled) = self.play(task, kill, env)?;
+        let after = Some(self.sandbox.look()?);
+        self.record(RunRecord {
+            task: task.to_owned(),
+            kill: kill.cloned(),
+            expect,
+            outcome,
+            signalled,
+            after,
+        });
         Ok(&self.evidence.runs[self.evidence.runs.len() - 1])
     }
 
@@ -148,21 +155,33 @@ impl<'a> Stage<'a> {
     }
 
     /// Notes a run that was played by hand.
-    pub fn record(
+    pub fn record(&mut self, run: RunRecord) {
+        self.evidence.runs.push(run);
+    }
+
+    /// Waits for a run that was started by hand and notes it; `look` says whether
+    /// the folder is at rest then.
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn finish(
         &mut self,
         task: &str,
-        kill: Option<Kill>,
+        running: Running,
         expect: Expect,
-        outcome: Outcome,
-        after: Option<Snapshot>,
-    ) {
-        self.evidence.runs.push(RunRecord {
+        look: bool,
+    ) -> Result<(), LabError> {
+        let outcome = self.sandbox.finish(running)?;
+        let after = if look { Some(self.sandbox.look()?) } else { None };
+        self.record(RunRecord {
             task: task.to_owned(),
-            kill,
+            kill: None,
             expect,
             outcome,
+            signalled: false,
             after,
         });
+        Ok(())
     }
 
     /// Starts a run without waiting for it.
@@ -182,17 +201,18 @@ impl<'a> Stage<'a> {
         task: &str,
         kill: Option<&Kill>,
         env: &[(&'static str, String)],
-    ) -> Result<Outcome, LabError> {
+    ) -> Result<(Outcome, bool), LabError> {
         let mut env = env.to_vec();
         match kill {
             None => {}
             Some(Kill::Point(point)) => env.push(("AGENT_CRASH_AT", point.to_string())),
             Some(Kill::Delay(us)) => {
                 let mut running = self.start(task, &env)?;
-                if !running.ended_within(Duration::from_micros(*us)) {
+                let in_time = !running.ended_within(Duration::from_micros(*us));
+                if in_time {
                     running.signal(Signal::SIGKILL);
                 }
-                return self.sandbox.finish(running);
+                return Ok((self.sandbox.finish(running)?, in_time));
             }
             Some(Kill::Signal { sign, step }) => {
                 env.push(("AGENT_STEP_DELAY", self.hold.to_string()));
@@ -200,7 +220,7 @@ impl<'a> Stage<'a> {
             }
         }
         let running = self.start(task, &env)?;
-        self.sandbox.finish(running)
+        Ok((self.sandbox.finish(running)?, false))
     }
 
     fn play_signal(
@@ -209,7 +229,7 @@ impl<'a> Stage<'a> {
         sign: Sign,
         step: usize,
         env: &[(&'static str, String)],
-    ) -> Result<Outcome, LabError> {
+    ) -> Result<(Outcome, bool), LabError> {
         let (mut running, seen) = self.start_and_wait(task, step, env)?;
         if seen {
             match sign {
@@ -223,7 +243,7 @@ impl<'a> Stage<'a> {
                 }
             }
         }
-        self.sandbox.finish(running)
+        Ok((self.sandbox.finish(running)?, seen))
     }
 
     /// Starts a run and waits until the journal shows a new start of `step`;

@@ -147,6 +147,7 @@ fn play(point: Option<CrashPoint>) -> Evidence {
             kill: Some(Kill::Point(point)),
             expect: Expect::Dies,
             outcome: outcome(Ended::Signaled(9)),
+            signalled: false,
             after: Some(agent.0.clone()),
         });
     }
@@ -156,6 +157,7 @@ fn play(point: Option<CrashPoint>) -> Evidence {
         kill: None,
         expect: Expect::Ends(0),
         outcome: outcome(Ended::Exited(0)),
+        signalled: false,
         after: Some(agent.0),
     });
     Evidence {

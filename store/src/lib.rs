@@ -33,4 +33,4 @@ pub use crash::{Crash, CrashPoint, CrashScope, CrashSite};
 pub use error::{ErrorKind, StoreError};
 pub use lease::{FencingToken, Lease};
 pub use session::{SessionError, TaskSession};
-pub use store::{NewTask, Reader, StepRow, Store, TaskRow};
+pub use store::{LogPosition, NewTask, Reader, StepRow, Store, TaskRow};

@@ -39,3 +39,16 @@ pub const CHECK_AT_OPEN_BYTES: i64 = 1 << 20;
 
 /// WAL pages after which SQLite moves them into the database, so that the WAL stays bounded.
 pub const WAL_AUTOCHECKPOINT_PAGES: u32 = 1000;
+
+/// Longest line of an action log that is looked at; what is longer was written by something else. Ours have a few
+/// hundred bytes, an error message included some ten thousand.
+pub const LOG_LINE_BYTES: usize = 64 << 10;
+
+/// How far an action log may grow before the position in it is kept anew. Shorter logs are always read whole.
+pub const LOG_POSITION_BYTES: u64 = 256 << 10;
+
+/// How much of an action log before a position is compared to tell that it is still the same log.
+pub const LOG_TAIL_BYTES: u64 = 4 << 10;
+
+/// How long the lock of an action log is waited for. Others hold it for one line, or while they read the log.
+pub const LOG_LOCK_WAIT: Duration = Duration::from_secs(30);

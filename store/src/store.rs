@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::commit::Commit;
 use crate::error::StoreError;
 use crate::lease::Lease;
-use crate::model::{JournalEntry, Plan, RunId, StepState, TaskId, TaskState, TaskStatus};
+use crate::model::{JournalEntry, PlanSource, RunId, StepState, TaskId, TaskState, TaskStatus};
 
 /// A task to be stored.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct NewTask<'a> {
     /// Its id.
     pub id: &'a TaskId,
     /// Its plan, frozen from here on.
-    pub plan: &'a Plan,
+    pub plan: &'a dyn PlanSource,
     /// The run that `task_created` is journaled under.
     pub run: &'a RunId,
     /// Seconds since the epoch.
@@ -50,6 +50,17 @@ pub struct StepRow {
     pub has_output: bool,
 }
 
+/// How far an action log is known to hold a task's events. It is a hint: who uses it verifies it against the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogPosition {
+    /// The events of the task up to this `seq` are in the log.
+    pub seq: i64,
+    /// They are in its first `offset` bytes, which end with a line break.
+    pub offset: u64,
+    /// A digest of what stands right before the offset; how it is made is up to the log.
+    pub digest: String,
+}
+
 /// Reading. A reader never creates a file and never changes one.
 pub trait Reader {
     /// All tasks, oldest first.
@@ -66,6 +77,12 @@ pub trait Reader {
 
     /// The committed output of a step; `None` where the step is not done.
     fn output(&mut self, task: &TaskId, step: u32) -> Result<Option<Map<String, Value>>, StoreError>;
+
+    /// What a run does once every step is done and before the task is; `None` where there is nothing, or no task.
+    fn completion(&mut self, task: &TaskId) -> Result<Option<Map<String, Value>>, StoreError>;
+
+    /// The position last kept for `task` in `log`, a name that the caller chooses.
+    fn log_position(&mut self, log: &str, task: &TaskId) -> Result<Option<LogPosition>, StoreError>;
 
     /// At most `limit` journal rows with a `seq` above `after`, of one task or of all, in order.
     fn journal(&mut self, task: Option<&TaskId>, after: i64, limit: u32) -> Result<Vec<JournalEntry>, StoreError>;
@@ -86,4 +103,7 @@ pub trait Store: Reader {
     /// Writes state and events in one transaction, guarded by the lease's token and the rows' present state.
     /// When it returns, the transaction is durable.
     fn commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError>;
+
+    /// Keeps a position instead of the one before. It is no change of the task, so it needs no lease and no event.
+    fn keep_log_position(&mut self, log: &str, task: &TaskId, position: &LogPosition) -> Result<(), StoreError>;
 }

@@ -9,6 +9,7 @@
 mod builtin;
 mod check;
 mod publish;
+mod replace;
 mod schema;
 mod text_file;
 mod tool;
@@ -16,7 +17,10 @@ mod world;
 
 pub use builtin::ALL;
 pub use check::{check_output, check_plan, named_steps};
-pub use publish::{PublishError, PublishSites, Published, make_folder, publish, sweep_temporaries};
+pub use publish::{
+    PublishError, PublishSites, Published, is_temporary, make_folder, publish, sweep_temporaries,
+};
+pub use replace::{Content, ReplaceSites, folder_of, has_content, replace};
 pub use schema::{Field, Kind, schema_of};
 pub use text_file::read_text;
 pub use tool::{Effect, Example, Input, Outputs, Spec, Tool, ToolContext, ToolError};

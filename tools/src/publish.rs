@@ -151,54 +151,60 @@ pub fn sweep_temporaries(folder: &Path, key: &str) -> Result<(), PublishError> {
     };
     for entry in entries {
         let entry = entry.map_err(failed("list", folder))?;
-        let name = entry.file_name();
-        let process = name
-            .to_str()
-            .and_then(|name| name.strip_prefix('.')?.strip_prefix(key)?.strip_prefix('.')?.strip_suffix(".tmp"));
-        if process.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit())) {
+        if entry.file_name().to_str().is_some_and(|name| is_temporary(name, key)) {
             remove_if_dead(&entry.path())?;
         }
     }
     Ok(())
 }
 
+/// Whether `name` is one that a temporary file for `key` has.
+#[must_use]
+pub fn is_temporary(name: &str, key: &str) -> bool {
+    let process = name.strip_prefix('.').and_then(|name| name.strip_prefix(key));
+    let process = process.and_then(|name| name.strip_prefix('.')?.strip_suffix(".tmp"));
+    process.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 fn remove_if_dead(path: &Path) -> Result<(), PublishError> {
-    let result = File::open(path).and_then(|file| match file.try_lock() {
+    // What is no regular file is not ours: a folder cannot be unlinked, and opening a named pipe would wait for ever.
+    let ours = || Ok(fs::symlink_metadata(path)?.is_file());
+    let remove = || match File::open(path)?.try_lock() {
         Ok(()) => fs::remove_file(path),
         Err(fs::TryLockError::WouldBlock) => Ok(()),
         Err(fs::TryLockError::Error(error)) => Err(error),
-    });
-    match result {
+    };
+    match ours().and_then(|ours| if ours { remove() } else { Ok(()) }) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
         _ => Ok(()),
     }
 }
 
 /// A written and synced temporary file; removed when it is dropped, whatever happened in between.
-struct Temporary {
-    path: PathBuf,
+pub(crate) struct Temporary {
+    pub(crate) path: PathBuf,
     /// Locked while this process lives, which is how a later run knows that it must not be swept.
-    file: File,
+    pub(crate) file: File,
 }
 
 impl Temporary {
     fn write(folder: &Path, key: &str, content: &[u8]) -> Result<Self, PublishError> {
-        let path = folder.join(format!(".{key}.{}.tmp", process::id()));
-        // Process ids come again: a file of this name can only be a dead namesake's, its step is ours alone.
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("remove", &path)(error)),
-            _ => {}
-        }
-        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed("create", &path))?;
-        let mut temporary = Self { path, file };
-        temporary.fill(content)?;
+        let mut temporary = Self::create(folder, key)?;
+        temporary.file.write_all(content).map_err(failed("write", &temporary.path))?;
+        temporary.file.sync_all().map_err(unsynced(&temporary.path))?;
         Ok(temporary)
     }
 
-    fn fill(&mut self, content: &[u8]) -> Result<(), PublishError> {
-        self.file.lock().map_err(failed("lock", &self.path))?;
-        self.file.write_all(content).map_err(failed("write", &self.path))?;
-        self.file.sync_all().map_err(unsynced(&self.path))
+    /// An empty one.
+    pub(crate) fn create(folder: &Path, key: &str) -> Result<Self, PublishError> {
+        let path = folder.join(format!(".{key}.{}.tmp", process::id()));
+        // Process ids come again, so a dead namesake may have left one. A living one has the same process id in another
+        // container that shares the folder; its file stays, and making ours then fails.
+        remove_if_dead(&path)?;
+        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed("create", &path))?;
+        let temporary = Self { path, file };
+        temporary.file.lock().map_err(failed("lock", &temporary.path))?;
+        Ok(temporary)
     }
 
     fn remove(self) -> Result<(), PublishError> {
@@ -231,7 +237,7 @@ fn compare(target: &Path, content: &[u8]) -> Result<(), PublishError> {
     file.sync_all().map_err(unsynced(target))
 }
 
-fn sync_folder(folder: &Path) -> Result<(), PublishError> {
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), PublishError> {
     let handle = File::open(folder).map_err(failed("open the folder", folder))?;
     match handle.sync_all() {
         // Some file systems have no such operation for folders, and none of the danger either.
@@ -245,10 +251,10 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn failed<'a>(op: &'static str, path: &'a Path) -> impl Fn(io::Error) -> PublishError + 'a {
+pub(crate) fn failed<'a>(op: &'static str, path: &'a Path) -> impl Fn(io::Error) -> PublishError + 'a {
     move |source| PublishError::Io { op, path: path.to_owned(), source }
 }
 
-fn unsynced(path: &Path) -> impl Fn(io::Error) -> PublishError + '_ {
+pub(crate) fn unsynced(path: &Path) -> impl Fn(io::Error) -> PublishError + '_ {
     move |source| PublishError::Sync { path: path.to_owned(), source }
 }

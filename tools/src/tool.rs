@@ -23,6 +23,11 @@ pub trait Tool: Sync {
     /// See [`ToolError`]: whether the step may be tried again, or the process must stop.
     fn call(&self, ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError>;
 
+    /// What a step with this input is called where people follow its progress: the tool's name, or what says more.
+    fn label(&self, _input: &Map<String, Value>) -> String {
+        self.spec().name.to_owned()
+    }
+
     /// Removes what a killed attempt of this step left behind, such as temporary files. Called under the task's lock,
     /// before the step is set back to pending; it may itself be killed and called again.
     ///

@@ -55,7 +55,11 @@ fn of_run(run: &RunRecord) -> Verdict {
         }
         Expect::Refused => ended == Ended::Exited(LOCKED),
         Expect::Contends => matches!(ended, Ended::Exited(DONE | LOCKED)),
+        Expect::Survives => ended == Ended::Exited(DONE),
     };
+    if good && run.expect == Expect::Survives && !run.signalled {
+        return Verdict::NotReached("it ended before it could be stopped".to_owned());
+    }
     if good {
         return Verdict::Holds;
     }
@@ -66,6 +70,7 @@ fn of_run(run: &RunRecord) -> Verdict {
         Expect::Interrupted(sign) => format!("must end by the signal, or with {}", 128 + number(sign)),
         Expect::Refused => "must be refused with 3".to_owned(),
         Expect::Contends => "must end with 0 or 3".to_owned(),
+        Expect::Survives => "must go on after SIGCONT and end with 0".to_owned(),
     };
     let wanted_death = matches!(run.expect, Expect::Dies | Expect::Interrupted(_));
     if wanted_death && matches!(ended, Ended::Exited(DONE | USAGE)) {
@@ -126,11 +131,20 @@ mod tests {
     #[case(Expect::Interrupted(Sign::Int), Ended::Signaled(2))]
     #[case(Expect::Contends, Ended::Exited(3))]
     #[case(Expect::MayDie, Ended::Exited(0))]
+    #[case(Expect::Survives, Ended::Exited(0))]
     fn each_end_that_the_contract_has_is_accepted(#[case] expect: Expect, #[case] ended: Ended) {
         let mut story = Story::clean();
         story.evidence.runs[0].expect = expect;
         story.evidence.runs[0].outcome.ended = ended;
+        story.evidence.runs[0].signalled = true;
         holds("exit_code", &story);
+    }
+
+    #[test]
+    fn a_process_that_was_never_stopped_has_survived_nothing() {
+        let mut story = Story::clean();
+        story.evidence.runs[0].expect = Expect::Survives;
+        misses("exit_code", &story, "before it could be stopped");
     }
 
     #[test]

@@ -8,7 +8,6 @@ use crate::bench::Bench;
 use crate::error::LabError;
 use crate::invariant;
 use crate::scenario::{Played, Scenario};
-use crate::schedule::KillSchedule;
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
@@ -18,16 +17,9 @@ pub(super) const METHOD: Method = Method {
 };
 
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    let kept = Arc::clone(bench);
-    Ok(vec![Scenario {
-        id: format!("baseline/{}/clean", bench.case.name),
-        method: METHOD.name,
-        plan: bench.case.name.clone(),
-        title: "run twice without a crash".to_owned(),
-        schedule: KillSchedule::default(),
-        cell: None,
-        play: Box::new(move || Ok(judge(&kept))),
-    }])
+    let title = "run twice without a crash".to_owned();
+    let play = |bench: &Bench| Ok(judge(bench));
+    Ok(vec![Scenario::new(METHOD.name, bench, "clean", title, play)])
 }
 
 /// The runs were played when the bench was made ready; here they are judged.

@@ -2,8 +2,15 @@
 //! that makes for a plan, and what it expects beyond the invariants.
 
 mod baseline;
+mod external;
+mod neighbours;
 mod nested;
+mod observe;
 mod points;
+mod poison;
+mod race;
+mod random;
+mod rerun;
 
 use std::sync::Arc;
 
@@ -22,7 +29,18 @@ pub struct Method {
 }
 
 /// Every method, in the order in which they run.
-pub const ALL: [Method; 3] = [baseline::METHOD, points::METHOD, nested::METHOD];
+pub const ALL: [Method; 10] = [
+    baseline::METHOD,
+    points::METHOD,
+    nested::METHOD,
+    external::METHOD,
+    random::METHOD,
+    race::METHOD,
+    neighbours::METHOD,
+    rerun::METHOD,
+    poison::METHOD,
+    observe::METHOD,
+];
 
 /// The method of this name.
 #[must_use]

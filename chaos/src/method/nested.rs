@@ -38,23 +38,15 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
 /// In a tool's own example only the last step is the tool; the steps before it
 /// are other tools' business and have their pairs in their own plans.
 fn matters(bench: &Bench, first: &CrashPoint) -> bool {
-    let last = bench.case.steps.len() - 1;
-    bench.case.example_of.is_none() || first.step == Some(last)
+    bench.case.example_of.is_none() || first.step == Some(bench.last_step())
 }
 
 fn scenario(bench: &Arc<Bench>, first: &CrashPoint, second: &CrashPoint) -> Scenario {
     let schedule = KillSchedule::points([first, second]);
-    let kept = Arc::clone(bench);
     let kills = schedule.clone();
-    Scenario {
-        id: format!("nested/{}/{schedule}", bench.case.name),
-        method: METHOD.name,
-        plan: bench.case.name.clone(),
-        title: format!("killed at {first}, then at {second}, resumed"),
-        cell: Some(first.cell()),
-        schedule,
-        play: Box::new(move || play(&kept, &kills)),
-    }
+    let title = format!("killed at {first}, then at {second}, resumed");
+    let play = move |bench: &Bench| play(bench, &kills);
+    Scenario::new(METHOD.name, bench, &schedule.to_string(), title, play).kills(schedule)
 }
 
 fn play(bench: &Bench, schedule: &KillSchedule) -> Result<Played, LabError> {

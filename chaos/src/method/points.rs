@@ -25,17 +25,10 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
 
 fn scenario(bench: &Arc<Bench>, point: &CrashPoint) -> Scenario {
     let schedule = KillSchedule::points([point]);
-    let kept = Arc::clone(bench);
     let kill = schedule.clone();
-    Scenario {
-        id: format!("points/{}/{schedule}", bench.case.name),
-        method: METHOD.name,
-        plan: bench.case.name.clone(),
-        title: format!("killed at {point}, resumed"),
-        cell: Some(point.cell()),
-        schedule,
-        play: Box::new(move || play(&kept, &kill)),
-    }
+    let (what, title) = (schedule.to_string(), format!("killed at {point}, resumed"));
+    let play = move |bench: &Bench| play(bench, &kill);
+    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
 }
 
 fn play(bench: &Bench, schedule: &KillSchedule) -> Result<Played, LabError> {

@@ -8,5 +8,5 @@ mod state;
 
 pub use event::{Event, EventKind, FailReason, JournalEntry};
 pub use id::{BadTaskId, IdempotencyKey, RunId, TaskId};
-pub use plan::{Plan, PlanError, PlannedStep};
+pub use plan::{Plan, PlanError, PlanSource, PlannedStep};
 pub use state::{StepState, StepStatus, TaskState, TaskStatus, UnknownStatus};

@@ -1,5 +1,6 @@
 //! The frozen plan of a task.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -20,6 +21,31 @@ pub struct PlannedStep {
     pub tool: String,
     /// The tool's input.
     pub input: Map<String, Value>,
+}
+
+/// Where the steps of a new task come from: a [`Plan`] in memory, or a planner that makes each step when it is asked
+/// for, so that a long plan never lies in memory as a whole.
+pub trait PlanSource: fmt::Debug {
+    /// What the task is for, in words.
+    fn goal(&self) -> &str;
+
+    /// The steps, in order. At most [`crate::limits::PLAN_STEPS`]; each call gives the same.
+    fn steps(&self) -> Box<dyn Iterator<Item = Cow<'_, PlannedStep>> + '_>;
+
+    /// What a run does once every step is done and before the task is; a backend stores it and does not look inside.
+    fn completion(&self) -> Option<&Map<String, Value>> {
+        None
+    }
+}
+
+impl PlanSource for Plan {
+    fn goal(&self) -> &str {
+        &self.goal
+    }
+
+    fn steps(&self) -> Box<dyn Iterator<Item = Cow<'_, PlannedStep>> + '_> {
+        Box::new(self.steps.iter().map(Cow::Borrowed))
+    }
 }
 
 /// Why a plan is refused: where, and what is wrong there.

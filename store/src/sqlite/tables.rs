@@ -9,7 +9,7 @@ use super::error::failed;
 use super::schema::Schema;
 use crate::error::{ErrorKind, StoreError};
 use crate::model::{JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, codec};
-use crate::store::{StepRow, TaskRow};
+use crate::store::{LogPosition, StepRow, TaskRow};
 
 /// A connection with what is known of its schema.
 pub(super) struct Tables<'c> {
@@ -23,6 +23,11 @@ const TASK_COLUMNS: &str = "id, goal, status, created_at, updated_at";
 impl Tables<'_> {
     fn is_empty(&self) -> bool {
         self.schema == Schema::Empty
+    }
+
+    /// True where the database has what version 3 added.
+    fn has_version_3(&self) -> bool {
+        matches!(self.schema, Schema::Version(version) if version >= 3)
     }
 
     /// A column that version 1 does not have.
@@ -139,6 +144,36 @@ impl Tables<'_> {
             Some(None) => Err(corrupt("is missing".to_owned())),
             Some(Some(text)) => object(&text).map(Some).map_err(corrupt),
         }
+    }
+
+    pub(super) fn completion(&self, task: &TaskId) -> Result<Option<Map<String, Value>>, StoreError> {
+        if !self.has_version_3() {
+            return Ok(None);
+        }
+        let found = self.rows(
+            "read the completion",
+            "SELECT completion FROM tasks WHERE id = ?1",
+            [task.as_str()],
+            |row| row.get::<_, Option<String>>(0).map_err(failed("read the completion", self.path)),
+        )?;
+        let Some(text) = found.into_iter().next().flatten() else { return Ok(None) };
+        object(&text).map(Some).map_err(|why| self.corrupt(&format!("task `{task}`: its completion {why}")))
+    }
+
+    pub(super) fn log_position(&self, log: &str, task: &TaskId) -> Result<Option<LogPosition>, StoreError> {
+        if !self.has_version_3() {
+            return Ok(None);
+        }
+        const OP: &str = "read the log's position";
+        const SQL: &str = "SELECT offset, seq, digest FROM log_positions WHERE log = ?1 AND task_id = ?2";
+        let found = self.rows(OP, SQL, params![log, task.as_str()], |row| {
+            let failed = failed(OP, self.path);
+            let offset: i64 = row.get(0).map_err(&failed)?;
+            // A negative offset fits no file, and then the log is read whole.
+            let offset = u64::try_from(offset).unwrap_or(u64::MAX);
+            Ok(LogPosition { offset, seq: row.get(1).map_err(&failed)?, digest: row.get(2).map_err(&failed)? })
+        })?;
+        Ok(found.into_iter().next())
     }
 
     pub(super) fn journal(

@@ -19,7 +19,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::lease::{FencingToken, Lease};
 use crate::limits;
 use crate::model::{Event, RunId, TaskId, TaskStatus, codec};
-use crate::store::{NewTask, Store};
+use crate::store::{LogPosition, NewTask, Store};
 
 /// A database that is open for writing.
 pub struct SqliteStore {
@@ -91,10 +91,11 @@ impl SqliteStore {
         let crash = self.crash.clone();
         let tx = self.begin(OP)?;
         let id = task.id.as_str();
+        let completion = task.plan.completion().map(|completion| Value::Object(completion.clone()).to_string());
         let inserted = tx.execute(
-            "INSERT INTO tasks(id, goal, status, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?4)
+            "INSERT INTO tasks(id, goal, status, created_at, updated_at, completion) VALUES (?1, ?2, ?3, ?4, ?4, ?5)
              ON CONFLICT DO NOTHING",
-            params![id, task.plan.goal, TaskStatus::Pending.as_str(), task.at],
+            params![id, task.plan.goal(), TaskStatus::Pending.as_str(), task.at, completion],
         );
         if inserted.map_err(&failed)? == 0 {
             return Err(StoreError::new(
@@ -102,15 +103,17 @@ impl SqliteStore {
                 format!("there is a task `{id}` already in {}", path.display()),
             ));
         }
+        let mut steps = 0;
         {
             let mut insert =
                 tx.prepare("INSERT INTO steps(task_id, idx, tool, input) VALUES (?1, ?2, ?3, ?4)").map_err(&failed)?;
-            for (idx, step) in (0u32..).zip(&task.plan.steps) {
-                let input = Value::Object(step.input.clone()).to_string();
+            for (idx, step) in (0u32..).zip(task.plan.steps()) {
+                let step = step.into_owned();
+                let input = Value::Object(step.input).to_string();
                 insert.execute(params![id, idx, step.tool, input]).map_err(&failed)?;
+                steps = idx + 1;
             }
         }
-        let steps = u32::try_from(task.plan.steps.len()).unwrap_or(u32::MAX);
         journal(&tx, task.id, task.run, task.at, &Event::TaskCreated { steps }).map_err(&failed)?;
         let points = crash.scope(None);
         points.point(COMMIT_WRITTEN);
@@ -136,6 +139,20 @@ impl SqliteStore {
             })?;
         tx.commit().map_err(&failed)?;
         Ok(FencingToken(fence))
+    }
+
+    fn try_keep_log_position(&mut self, log: &str, task: &TaskId, position: &LogPosition) -> Result<(), StoreError> {
+        const OP: &str = "keep the log's position";
+        let path = self.path.clone();
+        let failed = failed(OP, &path);
+        let offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
+        let tx = self.begin(OP)?;
+        tx.execute(
+            "INSERT OR REPLACE INTO log_positions(log, task_id, offset, seq, digest) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![log, task.as_str(), offset, position.seq, position.digest],
+        )
+        .map_err(&failed)?;
+        tx.commit().map_err(&failed)
     }
 
     fn try_commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError> {
@@ -185,6 +202,11 @@ impl Store for SqliteStore {
 
     fn commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError> {
         let result = self.try_commit(commit);
+        self.poison_on_io(result)
+    }
+
+    fn keep_log_position(&mut self, log: &str, task: &TaskId, position: &LogPosition) -> Result<(), StoreError> {
+        let result = self.try_keep_log_position(log, task, position);
         self.poison_on_io(result)
     }
 }

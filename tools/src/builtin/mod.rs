@@ -1,5 +1,6 @@
 //! The tools that come with the agent, one file each.
 
+mod count_words;
 mod echo;
 mod fetch;
 mod summarize;
@@ -8,4 +9,10 @@ mod write_artifact;
 use crate::tool::Tool;
 
 /// Every tool there is, by name.
-pub const ALL: &[&dyn Tool] = &[&echo::Echo, &fetch::Fetch, &summarize::Summarize, &write_artifact::WriteArtifact];
+pub const ALL: &[&dyn Tool] = &[
+    &count_words::CountWords,
+    &echo::Echo,
+    &fetch::Fetch,
+    &summarize::Summarize,
+    &write_artifact::WriteArtifact,
+];

@@ -1,0 +1,56 @@
+//! What a commit costs, counted: noise does not touch a count of system calls.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use assert_cmd::cargo::cargo_bin;
+
+/// Enough steps to tell the cost of one from that of the process, few enough that no WAL checkpoint falls among them.
+const FEW: u32 = 20;
+const MANY: u32 = 120;
+const COMMITS_PER_STEP: u32 = 2;
+
+struct Count {
+    all: u32,
+    syncs: u32,
+}
+
+/// Runs a task of `steps` echo steps under strace, up to the last step's commit: closing the database would add a
+/// checkpoint.
+fn counted(steps: u32) -> Count {
+    let folder = tempfile::tempdir().unwrap();
+    let step = serde_json::json!({"tool": "echo", "input": {"value": 1}});
+    let plan = serde_json::json!({"goal": "g", "steps": vec![step; steps as usize]});
+    fs::write(folder.path().join("plan.json"), plan.to_string()).unwrap();
+    let created = Command::new(cargo_bin("agent")).args(["create", "t", "plan.json"]).current_dir(folder.path()).output();
+    assert!(created.unwrap().status.success());
+    let trace = folder.path().join("trace.txt");
+    let run = strace(&trace)
+        .args([cargo_bin("agent").as_os_str(), "run".as_ref(), "t".as_ref()])
+        .env("AGENT_CRASH_AT", format!("after_commit:{}", steps - 1))
+        .current_dir(folder.path())
+        .output()
+        .expect("this test needs strace: apt-get install strace");
+    assert!(!run.status.success(), "the run was to be killed after its last commit");
+    let lines = fs::read_to_string(&trace).unwrap();
+    let calls: Vec<&str> = lines.lines().filter(|line| line.contains('(')).collect();
+    let is_sync = |line: &&&str| line.contains("fsync(") || line.contains("fdatasync(");
+    Count { all: calls.len() as u32, syncs: calls.iter().filter(is_sync).count() as u32 }
+}
+
+fn strace(trace: &Path) -> Command {
+    let mut command = Command::new("strace");
+    command.arg("-f").arg("-o").arg(trace);
+    command
+}
+
+#[test]
+fn a_commit_is_one_sync_and_at_most_fourteen_system_calls() {
+    let (few, many) = (counted(FEW), counted(MANY));
+    let commits = (MANY - FEW) * COMMITS_PER_STEP;
+    assert_eq!(many.syncs - few.syncs, commits, "one sync for each commit, no more and no less");
+    let calls = f64::from(many.all - few.all) / f64::from(commits);
+    assert!(calls <= 14.0, "{calls} system calls for each commit");
+    assert!(calls >= 8.0, "{calls} system calls for each commit: too few to be true");
+}

@@ -1,0 +1,52 @@
+//! Signals from outside while a step sleeps, on seeing its `step_started` in the
+//! journal: SIGKILL, SIGTERM, SIGINT, and SIGSTOP followed by SIGCONT.
+
+use std::sync::Arc;
+
+use super::Method;
+use crate::bench::Bench;
+use crate::error::LabError;
+use crate::facts::TaskEnd;
+use crate::report::model::VerdictKind;
+use crate::scenario::{Played, Scenario, play_schedule};
+use crate::schedule::{Kill, KillSchedule, Sign};
+use crate::stage::{HOLD, Stage, TASK};
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "external",
+    about: "SIGKILL, SIGTERM, SIGINT and SIGSTOP/SIGCONT from outside while a step sleeps",
+    scenarios,
+};
+
+/// How long a step sleeps, in seconds: on a busy machine the lab may come late,
+/// and then the scenario is played again with more time.
+const HOLDS: [f64; 3] = [HOLD, 4.0 * HOLD, 20.0 * HOLD];
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    let steps = bench.own_steps().into_iter();
+    let kills = steps.flat_map(|step| Sign::ALL.map(|sign| Kill::Signal { sign, step }));
+    Ok(kills.map(|kill| scenario(bench, kill)).collect())
+}
+
+fn scenario(bench: &Arc<Bench>, kill: Kill) -> Scenario {
+    let title = format!("signalled by {kill} while the step sleeps, resumed");
+    let schedule = KillSchedule(vec![kill]);
+    let kills = schedule.clone();
+    let play = move |bench: &Bench| play(bench, &kills);
+    Scenario::new(METHOD.name, bench, &schedule.to_string(), title, play).kills(schedule)
+}
+
+fn play(bench: &Bench, schedule: &KillSchedule) -> Result<Played, LabError> {
+    let mut last = Played::default();
+    for hold in HOLDS {
+        let mut stage = Stage::single(&bench.lab, &bench.case)?;
+        stage.hold = hold;
+        play_schedule(&mut stage, TASK, schedule, &[], &|_| Vec::new())?;
+        last = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
+        if last.verdict() != VerdictKind::NotReached {
+            break;
+        }
+    }
+    Ok(last)
+}

@@ -1,0 +1,120 @@
+//! A reader polls the database during the run: no look ever shows a step done
+//! without output or without its journal event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Method;
+use crate::bench::Bench;
+use crate::error::LabError;
+use crate::evidence::LiveReader;
+use crate::facts::{Expect, Tables, TaskEnd};
+use crate::report::model::VerdictKind;
+use crate::scenario::{Played, Scenario};
+use crate::schedule::{CrashPoint, Kill, KillSchedule};
+use crate::stage::{Stage, TASK};
+use crate::verdict::Verdict;
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "observe",
+    about: "a reader polls the database during the run: no look shows a state without its event",
+    scenarios,
+};
+
+/// Between two looks.
+const POLL: Duration = Duration::from_micros(200);
+
+/// How long a step sleeps so that it can be seen, in seconds; more where it was
+/// not seen.
+const DELAYS: [f64; 3] = [0.01, 0.06, 0.4];
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    let mut all = Vec::new();
+    let title = "read while it runs".to_owned();
+    all.push(Scenario::new(METHOD.name, bench, "clean", title, |bench| play(bench, None)));
+    for step in bench.own_steps() {
+        let point = CrashPoint::new("after_effect", step);
+        let title = format!("killed at {point}, read while it resumes");
+        let schedule = KillSchedule::points([&point]);
+        let play = move |bench: &Bench| play(bench, Some(&point));
+        let what = schedule.to_string();
+        all.push(Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule));
+    }
+    Ok(all)
+}
+
+fn play(bench: &Bench, point: Option<&CrashPoint>) -> Result<Played, LabError> {
+    let mut played = Played::default();
+    for delay in DELAYS {
+        played = play_with(bench, point, delay)?;
+        if played.verdict() != VerdictKind::NotReached {
+            break;
+        }
+    }
+    Ok(played)
+}
+
+fn play_with(
+    bench: &Bench,
+    point: Option<&CrashPoint>,
+    delay: f64,
+) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    if let Some(point) = point {
+        stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
+    }
+    let open: Vec<usize> = (0..bench.case.steps.len())
+        .filter(|&step| !stage.last().tables.is_done(TASK, step))
+        .collect();
+    let reader = LiveReader::open(&stage.sandbox.db())?;
+    let mut running = stage.start(TASK, &[("AGENT_STEP_DELAY", delay.to_string())])?;
+    let mut seen: Vec<Tables> = Vec::new();
+    let mut looks = 0;
+    loop {
+        let tables = reader.tables()?;
+        looks += 1;
+        if seen.last() != Some(&tables) {
+            seen.push(tables);
+        }
+        if running.ended_within(POLL) || running.time_left().is_zero() {
+            break;
+        }
+    }
+    drop(reader);
+    let all_seen = all_seen(&seen, &open);
+    let states = seen.len();
+    stage.observed(seen);
+    stage.finish(TASK, running, Expect::Ends(0), true)?;
+    let mut played = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
+    played.and("seen_running", all_seen);
+    played.note = Some(format!("{looks} looks, {states} states"));
+    Ok(played)
+}
+
+/// Looks that never saw a step at work prove nothing about it.
+fn all_seen(seen: &[Tables], steps: &[usize]) -> Verdict {
+    let unseen: Vec<usize> = steps
+        .iter()
+        .copied()
+        .filter(|step| !seen.iter().any(|tables| tables.with_status(TASK, "running").contains(step)))
+        .collect();
+    if unseen.is_empty() {
+        return Verdict::Holds;
+    }
+    Verdict::NotReached(format!("no look saw the steps {unseen:?} running"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Story;
+
+    #[test]
+    fn a_step_that_no_look_saw_at_work_is_not_reached() {
+        let mut story = Story::killed_at("after_effect:1");
+        let running = story.after(0).tables.clone();
+        assert!(all_seen(std::slice::from_ref(&running), &[1]).holds());
+        assert!(matches!(all_seen(&[running], &[1, 2]), Verdict::NotReached(_)));
+    }
+}

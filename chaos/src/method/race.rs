@@ -1,0 +1,178 @@
+//! A second runner, and eight at once, also right after a crash: one runs, the
+//! rest exit 3 and have changed nothing, neither state nor journal nor files.
+
+use std::sync::Arc;
+
+use nix::sys::signal::Signal;
+
+use super::Method;
+use crate::bench::Bench;
+use crate::error::LabError;
+use crate::facts::{Evidence, Expect, Snapshot, TaskEnd};
+use crate::process::Ended;
+use crate::report::model::VerdictKind;
+use crate::scenario::{Played, Scenario};
+use crate::schedule::{CrashPoint, Kill, KillSchedule};
+use crate::stage::{HOLD, Stage, TASK};
+use crate::verdict::Verdict;
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "race",
+    about: "a second runner and eight at once: one runs, the rest exit 3 and change nothing",
+    scenarios,
+};
+
+/// So many at once.
+const CROWD: usize = 8;
+
+/// How long a step sleeps, in seconds, so that the others come while it runs;
+/// more where they came too late.
+const HOLDS: [f64; 3] = [HOLD, 4.0 * HOLD, 20.0 * HOLD];
+
+type Contest = fn(&Bench, Option<&CrashPoint>, f64) -> Result<Played, LabError>;
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    let step = bench.last_step();
+    let mut crashes = vec![None, Some(CrashPoint::new("after_effect", step))];
+    if bench.case.example_of.is_none() {
+        crashes.push(Some(CrashPoint::new("before_effect", 0)));
+        crashes.push(Some(CrashPoint::new("after_commit", step / 2)));
+    }
+    let contests: [(&str, Contest); 2] = [("second", second), ("eight", eight)];
+    let mut all = Vec::new();
+    for crash in crashes {
+        for (name, contest) in contests {
+            all.push(scenario(bench, crash.clone(), name, contest));
+        }
+    }
+    Ok(all)
+}
+
+fn scenario(
+    bench: &Arc<Bench>,
+    crash: Option<CrashPoint>,
+    name: &str,
+    contest: Contest,
+) -> Scenario {
+    let (what, title) = match &crash {
+        None => (name.to_owned(), format!("{name} at once")),
+        Some(point) => (
+            format!("{name} after {point}"),
+            format!("killed at {point}, then {name} at once"),
+        ),
+    };
+    let schedule = KillSchedule::points(crash.iter());
+    let play = move |bench: &Bench| {
+        let mut played = Played::default();
+        for hold in HOLDS {
+            played = contest(bench, crash.as_ref(), hold)?;
+            if played.verdict() != VerdictKind::NotReached {
+                break;
+            }
+        }
+        Ok(played)
+    };
+    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
+}
+
+fn begin<'a>(bench: &'a Bench, crash: Option<&CrashPoint>) -> Result<Stage<'a>, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    if let Some(point) = crash {
+        stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
+    }
+    Ok(stage)
+}
+
+/// A second runner while the first one is stopped in the middle of a step, so
+/// that every change would be the second one's.
+fn second(bench: &Bench, crash: Option<&CrashPoint>, hold: f64) -> Result<Played, LabError> {
+    let mut stage = begin(bench, crash)?;
+    let tables = &stage.last().tables;
+    let open = (0..bench.case.steps.len()).find(|&step| !tables.is_done(TASK, step));
+    let step = open.unwrap_or_else(|| bench.last_step());
+    let delay = [("AGENT_STEP_DELAY", hold.to_string())];
+    let (first, seen) = stage.start_and_wait(TASK, step, &delay)?;
+    let mut verdict = Verdict::NotReached(format!("the first runner was not seen in step {step}"));
+    if seen {
+        first.signal(Signal::SIGSTOP);
+        let before = stage.sandbox.look()?;
+        let rival = stage.start(TASK, &[])?;
+        stage.finish(TASK, rival, Expect::Refused, false)?;
+        verdict = unchanged(&before, &stage.sandbox.look()?);
+        first.signal(Signal::SIGCONT);
+    }
+    stage.finish(TASK, first, Expect::Ends(0), true)?;
+    let mut played = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
+    played.and("refused_changes_nothing", verdict);
+    Ok(played)
+}
+
+fn unchanged(before: &Snapshot, after: &Snapshot) -> Verdict {
+    let mut complaints = Vec::new();
+    if before.tables != after.tables {
+        let known = before.tables.events.len();
+        let new = after.tables.events.iter().skip(known);
+        let new: Vec<String> = new.map(crate::facts::EventRow::describe).collect();
+        complaints.push(format!("the refused runner changed the tables; new events: {new:?}"));
+    }
+    if before.world != after.world {
+        complaints.push("the refused runner changed files".to_owned());
+    }
+    Verdict::of(&complaints)
+}
+
+fn eight(bench: &Bench, crash: Option<&CrashPoint>, hold: f64) -> Result<Played, LabError> {
+    let mut stage = begin(bench, crash)?;
+    let delay = [("AGENT_STEP_DELAY", hold.to_string())];
+    let mut crowd = Vec::new();
+    for _ in 0..CROWD {
+        crowd.push(stage.start(TASK, &delay)?);
+    }
+    let last = crowd.len() - 1;
+    for (i, running) in crowd.into_iter().enumerate() {
+        stage.finish(TASK, running, Expect::Contends, i == last)?;
+    }
+    let evidence = stage.close(TaskEnd::Done);
+    let contested = contested(&evidence);
+    let mut played = Played::judged(evidence, &bench.baseline);
+    played.and("contested", contested);
+    Ok(played)
+}
+
+/// Where nobody was refused there was no race.
+fn contested(evidence: &Evidence) -> Verdict {
+    let crowd = evidence.runs.iter().filter(|run| run.expect == Expect::Contends);
+    let refused = crowd.filter(|run| run.outcome.ended == Ended::Exited(3)).count();
+    if refused > 0 {
+        return Verdict::Holds;
+    }
+    Verdict::NotReached(format!("none of {CROWD} runners was refused"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Story;
+
+    #[test]
+    fn a_refused_runner_that_journals_or_writes_is_rejected() {
+        let mut story = Story::clean();
+        let before = story.last().clone();
+        assert!(unchanged(&before, &before).holds());
+        story.insert_event("run_started", None, "task_done", 0);
+        assert!(!unchanged(&before, story.last()).holds());
+        let mut story = Story::clean();
+        story.last().world.clear();
+        assert!(!unchanged(&before, story.last()).holds());
+    }
+
+    #[test]
+    fn a_race_in_which_nobody_was_refused_is_not_reached() {
+        let mut story = Story::clean();
+        story.evidence.runs[0].expect = Expect::Contends;
+        assert!(!contested(&story.evidence).holds());
+        story.evidence.runs[0].outcome.ended = Ended::Exited(3);
+        assert!(contested(&story.evidence).holds());
+    }
+}

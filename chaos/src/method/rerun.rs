@@ -1,0 +1,135 @@
+//! A finished and a failed task run again: the same code, and not one event more.
+
+use std::sync::Arc;
+
+use super::Method;
+use crate::bench::Bench;
+use crate::error::LabError;
+use crate::facts::{Evidence, Expect, TaskEnd};
+use crate::plan::PLAN_FILE;
+use crate::scenario::{Played, Scenario};
+use crate::schedule::{CrashPoint, Kill, KillSchedule};
+use crate::stage::{Stage, TASK};
+use crate::verdict::Verdict;
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "rerun",
+    about: "a finished and a failed task run again: same code, not one event more",
+    scenarios,
+};
+
+/// How often the finished task is run again.
+const AGAIN: usize = 2;
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    let scenario = |what, title: &str, play: fn(&Bench) -> Result<Played, LabError>| {
+        Scenario::new(METHOD.name, bench, what, title.to_owned(), play)
+    };
+    let mut all = vec![scenario("done", "finished, then run again", done)];
+    let last = KillSchedule::points([&CrashPoint::new("after_commit", bench.last_step())]);
+    all.push(scenario("resumed", "killed after the last commit, finished, run again", resumed).kills(last));
+    if bench.case.example_of.is_none() {
+        let first = KillSchedule::points([&CrashPoint::new("before_effect", 0)]);
+        all.push(scenario("failed", "failed for its crashes, then run again", failed).kills(first));
+        if bench.case.steps[0].tool == "fetch" {
+            all.push(scenario("no-input", "failed for want of its input, then run again", no_input));
+        }
+    }
+    Ok(all)
+}
+
+fn done(bench: &Bench) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    stage.run(TASK, None, Expect::Ends(0), &[])?;
+    again(stage, bench, TaskEnd::Done)
+}
+
+fn resumed(bench: &Bench) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    let kill = Kill::Point(CrashPoint::new("after_commit", bench.last_step()));
+    stage.run(TASK, Some(&kill), Expect::Dies, &[])?;
+    stage.run(TASK, None, Expect::Ends(0), &[])?;
+    again(stage, bench, TaskEnd::Done)
+}
+
+fn failed(bench: &Bench) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    let once = [("AGENT_MAX_ATTEMPTS", "1".to_owned())];
+    let kill = Kill::Point(CrashPoint::new("before_effect", 0));
+    stage.run(TASK, Some(&kill), Expect::Dies, &once)?;
+    stage.run(TASK, None, Expect::Ends(2), &once)?;
+    again(stage, bench, TaskEnd::Failed)
+}
+
+fn no_input(bench: &Bench) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    for name in bench.case.files.keys().filter(|name| *name != PLAN_FILE) {
+        let path = stage.sandbox.world().join(name);
+        std::fs::remove_file(&path).map_err(LabError::io("remove", &path))?;
+    }
+    stage.run(TASK, None, Expect::Ends(2), &[])?;
+    again(stage, bench, TaskEnd::Failed)
+}
+
+fn again(mut stage: Stage<'_>, bench: &Bench, end: TaskEnd) -> Result<Played, LabError> {
+    let code = match end {
+        TaskEnd::Done => 0,
+        TaskEnd::Failed => 2,
+    };
+    for _ in 0..AGAIN {
+        stage.run(TASK, None, Expect::Ends(code), &[])?;
+    }
+    let evidence = stage.close(end);
+    let untouched = untouched(&evidence);
+    let mut played = Played::judged(evidence, &bench.baseline);
+    played.and("nothing_changed", untouched);
+    Ok(played)
+}
+
+/// The last [`AGAIN`] runs have changed neither tables nor files.
+fn untouched(evidence: &Evidence) -> Verdict {
+    let first = evidence.runs.len() - AGAIN;
+    let before = evidence.before(first);
+    let mut complaints = Vec::new();
+    for i in first..evidence.runs.len() {
+        let after = evidence.before(i + 1);
+        if after.tables != before.tables {
+            complaints.push(format!("{}: the tables have changed", evidence.label(i)));
+        }
+        if after.world != before.world {
+            complaints.push(format!("{}: the files have changed", evidence.label(i)));
+        }
+    }
+    Verdict::of(&complaints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Story;
+
+    fn twice_more() -> Story {
+        let mut story = Story::clean();
+        for _ in 0..AGAIN {
+            let again = story.evidence.runs[0].clone();
+            story.evidence.runs.push(again);
+        }
+        story
+    }
+
+    #[test]
+    fn runs_that_change_nothing_are_accepted() {
+        assert!(untouched(&twice_more().evidence).holds());
+    }
+
+    #[test]
+    fn one_event_more_or_another_file_is_rejected() {
+        let mut story = twice_more();
+        story.insert_event("run_started", None, "task_done", 0);
+        assert!(!untouched(&story.evidence).holds());
+        let mut story = twice_more();
+        story.last().world.clear();
+        assert!(!untouched(&story.evidence).holds());
+    }
+}

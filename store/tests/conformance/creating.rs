@@ -1,0 +1,84 @@
+//! Storing tasks.
+
+use serde_json::json;
+use store::model::{Plan, PlannedStep, StepState, TaskId, TaskState, TaskStatus};
+use store::{ErrorKind, NewTask};
+
+use crate::support::{Backend, Ticking, create, everything, id, journal, object, plan, run, run_to_end, session};
+
+pub fn a_new_task_has_its_row_its_steps_and_its_event(backend: &dyn Backend) {
+    let mut store = backend.connect();
+    let task = create(&mut *store, "t", 3);
+
+    let row = store.task(&task).unwrap().unwrap();
+    assert_eq!((row.id, row.goal.as_str(), row.status), (task.clone(), "echo 3 values", TaskStatus::Pending));
+    assert_eq!((row.created_at, row.updated_at), (100.0, 100.0));
+    assert_eq!(store.load(&task).unwrap(), Some(TaskState::created(3)));
+
+    let steps = store.steps(&task, 0, 10).unwrap();
+    assert_eq!(steps.iter().map(|step| step.idx).collect::<Vec<_>>(), [0, 1, 2]);
+    for step in steps {
+        assert_eq!((step.tool.as_str(), step.state, step.has_output), ("echo", StepState::default(), false));
+        assert_eq!(step.input, object(json!({ "value": step.idx })));
+    }
+
+    let journal = journal(&mut *store, None);
+    assert_eq!(journal.len(), 1);
+    let entry = &journal[0];
+    assert_eq!((entry.kind.as_str(), entry.step, entry.ts), ("task_created", None, 100.0));
+    assert_eq!((&entry.task, &entry.run), (&task, &run("maker")));
+    assert_eq!(entry.data, object(json!({ "steps": 3 })));
+}
+
+pub fn an_id_is_given_once_and_the_second_plan_is_not_stored(backend: &dyn Backend) {
+    let mut store = backend.connect();
+    let task = create(&mut *store, "t", 3);
+    let before = everything(&mut *store);
+
+    for handle in [&mut *store, &mut *backend.connect()] {
+        let again = NewTask { id: &task, plan: &plan(5), run: &run("other"), at: 200.0 };
+        assert_eq!(handle.create(&again).unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(everything(handle), before);
+    }
+}
+
+pub fn ids_with_spaces_other_alphabets_and_200_bytes_are_kept_apart(backend: &dyn Backend) {
+    let mut store = backend.connect();
+    let longest_plain = "x".repeat(200);
+    let longest_other = "報".repeat(66);
+    let names = [
+        "my task", "my%20task", "报告", "報告", "Über/..", "..", ".hidden", "a'b\"c;--", &longest_plain, &longest_other,
+        "T", "t", "e\u{301}", "\u{e9}",
+    ];
+    let tasks: Vec<TaskId> = names.iter().map(|name| create(&mut *store, name, 1)).collect();
+
+    // All leases at once: two ids that shared one lock would be `Held`.
+    let leases: Vec<_> = tasks.iter().map(|task| store.acquire(task, &run("r")).unwrap()).collect();
+    drop(leases);
+    for (at, task) in tasks.iter().enumerate() {
+        let row = store.task(task).unwrap().unwrap();
+        assert_eq!((&row.id, row.status), (task, TaskStatus::Pending), "{}", names[at]);
+        let clock = Ticking::from(0.0);
+        run_to_end(&mut session(&mut *store, &clock, task, "r"));
+    }
+    assert_eq!(store.tasks().unwrap().len(), names.len());
+    assert_eq!(store::audit::audit(&mut *store, None).unwrap(), []);
+}
+
+pub fn a_plan_comes_back_as_it_was_given(backend: &dyn Backend) {
+    let input = object(json!({
+        "text": "日本 \u{1F600} \"quoted\" \\ back\nslash \u{0} '';--", "nested": {"list": [1, 2.5, null, true, {"deep": []}]},
+        "large": 9_007_199_254_740_993_i64, "": "an empty name",
+    }));
+    let tool = "no_such_tool: the store does not ask".to_owned();
+    let plan = Plan { goal: "Ziel: \u{e9}\n'x'".to_owned(), steps: vec![PlannedStep { tool, input }] };
+    let task = id("t");
+    let mut store = backend.connect();
+    store.create(&NewTask { id: &task, plan: &plan, run: &run("r"), at: 0.125 }).unwrap();
+
+    let mut other = backend.connect();
+    let row = other.task(&task).unwrap().unwrap();
+    assert_eq!((row.goal, row.created_at), (plan.goal.clone(), 0.125));
+    let step = other.steps(&task, 0, 1).unwrap().remove(0);
+    assert_eq!(PlannedStep { tool: step.tool, input: step.input }, plan.steps[0]);
+}

@@ -1,0 +1,62 @@
+//! Old leases are refused, whatever their holder believes.
+
+use store::model::Event;
+use store::{Commit, ErrorKind, FencingToken};
+
+use crate::support::{Backend, Ticking, begin, create, everything, run, session, stale, start};
+
+pub fn each_lease_has_a_higher_token(backend: &dyn Backend) {
+    let mut store = backend.connect();
+    let task = create(&mut *store, "t", 1);
+    let mut tokens = Vec::new();
+    for _ in 0..3 {
+        tokens.push(store.acquire(&task, &run("r")).unwrap().token());
+        tokens.push(backend.connect().acquire(&task, &run("r")).unwrap().token());
+    }
+    assert!(tokens.is_sorted_by(|one, two| one < two), "{tokens:?}");
+}
+
+pub fn a_commit_under_an_old_token_is_fenced_and_changes_nothing(backend: &dyn Backend) {
+    let mut store = backend.connect();
+    let task = create(&mut *store, "t", 2);
+    let old = store.acquire(&task, &run("old")).unwrap().token();
+    let clock = Ticking::from(0.0);
+    {
+        let mut session = session(&mut *store, &clock, &task, "new");
+        session.apply(&begin()).unwrap();
+    }
+    let before = everything(&mut *store);
+    let state = store.load(&task).unwrap().unwrap();
+    let newest = store.acquire(&task, &run("newest")).unwrap();
+
+    // The rows are just as the old run believes; only its token is not.
+    let future = FencingToken(newest.token().0 + 1);
+    for token in [old, FencingToken(0), FencingToken(-1), future] {
+        let lease = stale(&task, token);
+        for event in
+            [Event::StepStarted { step: 0, tool: "echo".to_owned(), attempt: 1 }, Event::RunStarted {
+                recovered: Vec::new(),
+                max_attempts: Some(3),
+            }]
+        {
+            let commit = Commit::new(&lease, 1.0, state, vec![event], None).unwrap();
+            assert_eq!(store.commit(&commit).unwrap_err().kind(), ErrorKind::Fenced, "{token:?}");
+            assert_eq!(everything(&mut *store), before);
+        }
+    }
+    drop(newest);
+    session(&mut *store, &clock, &task, "last").apply(&start(0)).unwrap();
+}
+
+pub fn the_token_of_one_task_is_worth_nothing_for_another(backend: &dyn Backend) {
+    let mut store = backend.connect();
+    let (one, two) = (create(&mut *store, "one", 1), create(&mut *store, "two", 1));
+    let lease = store.acquire(&one, &run("r")).unwrap();
+    let state = store.load(&two).unwrap().unwrap();
+    let before = everything(&mut *store);
+    let forged = stale(&two, lease.token());
+    let event = Event::StepStarted { step: 0, tool: "echo".to_owned(), attempt: 1 };
+    let commit = Commit::new(&forged, 1.0, state, vec![event], None).unwrap();
+    assert_eq!(store.commit(&commit).unwrap_err().kind(), ErrorKind::Fenced);
+    assert_eq!(everything(&mut *store), before);
+}

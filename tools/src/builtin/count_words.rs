@@ -1,0 +1,96 @@
+//! Counts the words of one note.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::publish::digest;
+use crate::schema::{Field, Kind};
+use crate::text_file::read_text;
+use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
+
+pub(super) struct CountWords;
+
+const SPEC: Spec = Spec {
+    name: "count_words",
+    about: "Counts the words of a text file, which must be UTF-8.",
+    effect: Effect::Pure,
+    input: &[Field { name: "path", kind: Kind::Text, about: "the file, relative to the working directory" }],
+    output: &[
+        Field { name: "file", kind: Kind::Text, about: "the file's name without its folder" },
+        Field { name: "sha256", kind: Kind::Text, about: "the first 12 hex digits of the text's SHA-256" },
+        Field { name: "words", kind: Kind::Count, about: "how many words there are, as white space separates them" },
+    ],
+    crash_points: &[],
+    example: Example {
+        plan: r#"{"goal": "Count the words of two notes", "steps": [
+            {"tool": "count_words", "input": {"path": "inbox/a.txt"}},
+            {"tool": "count_words", "input": {"path": "inbox/über.txt"}}]}"#,
+        files: &[("inbox/a.txt", "two words\n"), ("inbox/über.txt", "Grüße aus 東京 🗼\n")],
+    },
+};
+
+/// How much of the digest a result carries: enough to tell that a note has changed.
+const DIGEST_DIGITS: usize = 12;
+
+impl Tool for CountWords {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn call(&self, _ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError> {
+        let path = input.text("path")?;
+        Ok(count(name_of(path), &read_text(Path::new(path))?))
+    }
+
+    fn label(&self, input: &Map<String, Value>) -> String {
+        input.get("path").and_then(Value::as_str).map_or(SPEC.name, name_of).to_owned()
+    }
+}
+
+fn count(name: &str, text: &str) -> Map<String, Value> {
+    let mut sha256 = digest(text.as_bytes());
+    sha256.truncate(DIGEST_DIGITS);
+    Map::from_iter([
+        ("file".to_owned(), Value::from(name)),
+        ("sha256".to_owned(), Value::from(sha256)),
+        ("words".to_owned(), Value::from(text.split_whitespace().count())),
+    ])
+}
+
+/// The last part of a path; the whole of one that has no last part, such as `..`.
+fn name_of(path: &str) -> &str {
+    Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("", 0)]
+    #[case(" \n\t ", 0)]
+    #[case("one", 1)]
+    #[case("a b\u{a0}c\u{3000}d\r\ne", 5)]
+    #[case("\u{feff}mark stays", 2)]
+    fn words_are_what_white_space_separates(#[case] text: &str, #[case] words: u64) {
+        assert_eq!(count("n", text)["words"], words);
+    }
+
+    #[test]
+    fn the_digest_is_the_beginning_of_what_sha256sum_prints() {
+        assert_eq!(count("n", "")["sha256"], "e3b0c44298fc");
+        assert_eq!(count("n", "one")["sha256"], "7692c3ad3540");
+    }
+
+    #[rstest]
+    #[case("inbox/a.txt", "a.txt")]
+    #[case("a.txt", "a.txt")]
+    #[case("/x/東.txt", "東.txt")]
+    #[case("..", "..")]
+    fn a_step_is_called_by_its_file(#[case] path: &str, #[case] name: &str) {
+        let input = Map::from_iter([("path".to_owned(), Value::from(path))]);
+        assert_eq!(CountWords.label(&input), name);
+    }
+}

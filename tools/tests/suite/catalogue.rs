@@ -1,0 +1,135 @@
+//! What holds for every tool that there is, and for every one that is added.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use store::Crash;
+use store::model::{IdempotencyKey, Plan, TaskId, codec};
+use tools::{ALL, Effect, Input, Kind, Outputs, Spec, Tool, ToolContext, World, schema_of};
+
+use crate::support::{folder, names, recording, tree, world};
+
+/// The example's plan with the example's files, which are given absolute names.
+fn example(spec: &Spec, folder: &Path) -> Plan {
+    let mut plan = codec::plan_from_json(spec.example.plan).unwrap();
+    for (name, content) in spec.example.files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        for value in plan.steps.iter_mut().flat_map(|step| step.input.values_mut()).filter(|value| *value == name) {
+            *value = path.to_str().unwrap().into();
+        }
+    }
+    plan
+}
+
+/// One attempt of a step of the plan.
+fn attempt(plan: &Plan, step: u32, outputs: &Outputs, world: &World, crash: &Crash) -> Map<String, Value> {
+    let planned = &plan.steps[step as usize];
+    let tool = tools::find(&planned.tool).unwrap();
+    let named = tools::named_steps(tool.spec(), &planned.input);
+    let outputs = outputs.iter().filter(|(step, _)| named.contains(step)).map(|(k, v)| (*k, v.clone())).collect();
+    let key = IdempotencyKey::new(TaskId::new("t").unwrap(), step);
+    let ctx = ToolContext { key: &key, world, outputs: &outputs, crash: crash.scope(Some(step)) };
+    let output = tool.call(&ctx, Input(&planned.input)).unwrap();
+    assert_eq!(tools::check_output(tool.spec(), &output), Ok(()), "{}", planned.tool);
+    assert_eq!(tool.audit(&ctx, Input(&planned.input), &output), Ok(()), "{}", planned.tool);
+    output
+}
+
+/// Runs the example up to its last step, and that step twice. The sites that the last step passed, the two outputs,
+/// and whether the world was the same after both.
+fn twice(tool: &dyn Tool) -> (Vec<String>, [Map<String, Value>; 2], bool) {
+    let folder = folder();
+    let (plan, world) = (example(tool.spec(), folder.path()), world(folder.path()));
+    let last = u32::try_from(plan.steps.len()).unwrap() - 1;
+    let mut outputs = Outputs::new();
+    for step in 0..last {
+        let output = attempt(&plan, step, &outputs, &world, &Crash::off());
+        outputs.insert(step, output);
+    }
+    let (crash, seen) = recording();
+    let first = attempt(&plan, last, &outputs, &world, &crash);
+    let after = tree(folder.path());
+    let second = attempt(&plan, last, &outputs, &world, &crash);
+    let sites = seen.lock().unwrap().clone();
+    (sites, [first, second], tree(folder.path()) == after)
+}
+
+#[test]
+fn a_second_attempt_under_one_key_changes_nothing() {
+    for tool in ALL {
+        let name = tool.spec().name;
+        let (_, [mut first, mut second], same) = twice(*tool);
+        assert!(same, "{name} has its effect twice");
+        let flag = |output: &mut Map<String, Value>| output.remove("deduplicated");
+        let flags = (flag(&mut first), flag(&mut second));
+        if tool.spec().effect == Effect::Keyed {
+            assert_eq!(flags, (Some(false.into()), Some(true.into())), "{name}");
+        }
+        assert_eq!(first, second, "{name}");
+    }
+}
+
+#[test]
+fn every_declared_crash_point_is_passed_and_no_other() {
+    for tool in ALL {
+        let spec = tool.spec();
+        let passed: BTreeSet<String> = twice(*tool).0.into_iter().collect();
+        let declared: BTreeSet<String> = spec.crash_points.iter().map(|site| site.0.to_owned()).collect();
+        assert_eq!(passed, declared, "{}", spec.name);
+        assert_eq!(declared.len(), spec.crash_points.len(), "{} declares a point twice", spec.name);
+        assert!(declared.iter().all(|site| site.starts_with(&format!("{}.", spec.name))), "{declared:?}");
+        assert_eq!(spec.effect == Effect::Pure, declared.is_empty(), "an effect has points around it: {}", spec.name);
+    }
+}
+
+/// A tool whose file exists and whose row was forgotten would never run, and no other test would say so.
+#[test]
+fn every_file_under_builtin_is_a_tool_in_the_list() {
+    let files: Vec<String> = names(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/builtin"))
+        .into_iter()
+        .filter_map(|name| name.strip_suffix(".rs").map(str::to_owned))
+        .filter(|name| name != "mod")
+        .collect();
+    let listed: Vec<&str> = ALL.iter().map(|tool| tool.spec().name).collect();
+    assert_eq!(files, listed, "one file per tool, listed by name");
+}
+
+#[test]
+fn every_tool_is_found_by_its_name_and_no_other() {
+    for tool in ALL {
+        let found = tools::find(tool.spec().name).unwrap();
+        assert_eq!(found.spec().name, tool.spec().name);
+    }
+    assert!(tools::find("fetsh").is_none() && tools::find("").is_none() && tools::find("Fetch").is_none());
+}
+
+#[test]
+fn schemas_are_closed_objects_whose_fields_are_all_required_and_explained() {
+    for spec in ALL.iter().map(|tool| tool.spec()) {
+        for fields in [spec.input, spec.output] {
+            let schema = schema_of(fields);
+            assert_eq!(schema["type"], "object");
+            assert_eq!(schema["additionalProperties"], false);
+            let properties = schema["properties"].as_object().unwrap();
+            let required: BTreeSet<&str> =
+                schema["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+            assert_eq!(properties.keys().map(String::as_str).collect::<BTreeSet<_>>(), required, "{}", spec.name);
+            assert_eq!(required.len(), fields.len(), "{} names a field twice", spec.name);
+            for field in fields {
+                let property = &properties[field.name];
+                assert!(!property["description"].as_str().unwrap().is_empty());
+                let expected = match field.kind {
+                    Kind::Text => Value::from("string"),
+                    Kind::Count | Kind::From(_) => Value::from("integer"),
+                    Kind::Flag => Value::from("boolean"),
+                    Kind::Any => Value::Null,
+                };
+                assert_eq!(property["type"], expected, "{}: {}", spec.name, field.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Publishing: whole or not at all, once, and never something that is not ours.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{self, Command};
+
+use nix::sys::stat::Mode;
+use nix::unistd::{Uid, mkfifo};
+use rstest::rstest;
+use sha2::{Digest, Sha256};
+use store::Crash;
+use tools::{PublishError, Published, ToolError, make_folder, publish};
+
+use crate::support::{SITES, folder, names, recording};
+
+const CONTENT: &[u8] = b"one\ntwo\n";
+
+fn put(folder: &Path, content: &[u8]) -> Result<Published, PublishError> {
+    publish(folder, "t1-2.md", "t1-2", content, SITES, Crash::off().scope(Some(2)))
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_new_file_has_its_content_and_leaves_nothing_beside_it() {
+    let folder = folder();
+    assert_eq!(put(folder.path(), CONTENT).unwrap(), Published::New);
+    assert_eq!(fs::read(folder.path().join("t1-2.md")).unwrap(), CONTENT);
+    assert_eq!(names(folder.path()), ["t1-2.md"]);
+}
+
+#[rstest]
+#[case::something(CONTENT)]
+#[case::nothing(b"")]
+fn the_same_content_is_there_once(#[case] content: &[u8]) {
+    let folder = folder();
+    assert_eq!(put(folder.path(), content).unwrap(), Published::New);
+    let before = fs::metadata(folder.path().join("t1-2.md")).unwrap().modified().unwrap();
+    assert_eq!(put(folder.path(), content).unwrap(), Published::AlreadyThere);
+    assert_eq!(fs::metadata(folder.path().join("t1-2.md")).unwrap().modified().unwrap(), before);
+    assert_eq!(names(folder.path()), ["t1-2.md"]);
+}
+
+#[rstest]
+#[case::other(b"other")]
+#[case::less(b"one\n")]
+#[case::more(b"one\ntwo\nthree\n")]
+#[case::nothing(b"")]
+fn other_content_is_refused_by_both_digests_and_kept(#[case] there: &[u8]) {
+    let folder = folder();
+    put(folder.path(), there).unwrap();
+    let error = put(folder.path(), CONTENT).unwrap_err();
+    assert!(matches!(error, PublishError::Occupied { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains(&digest(there)) && text.contains(&digest(CONTENT)) && text.contains("t1-2.md"), "{text}");
+    assert_eq!(fs::read(folder.path().join("t1-2.md")).unwrap(), there);
+    assert_eq!(names(folder.path()), ["t1-2.md"]);
+    assert!(matches!(ToolError::from(error), ToolError::Step(_)), "another attempt may find it mended");
+}
+
+/// What may stand under the final name without being a file that we wrote.
+fn occupy(kind: &str, path: &Path) {
+    match kind {
+        "folder" => fs::create_dir(path).unwrap(),
+        "dangling link" => symlink("/nowhere/at/all", path).unwrap(),
+        "link to the same content" => {
+            let other = path.with_file_name("elsewhere.md");
+            fs::write(&other, CONTENT).unwrap();
+            symlink(other, path).unwrap();
+        }
+        "named pipe" => mkfifo(path, Mode::S_IRWXU).unwrap(),
+        other => unreachable!("{other}"),
+    }
+}
+
+#[rstest]
+#[case("folder", "a folder")]
+#[case("dangling link", "a link or special file")]
+#[case("link to the same content", "a link or special file")]
+#[case("named pipe", "a link or special file")]
+fn what_is_no_file_of_ours_is_named_and_left_alone(#[case] kind: &str, #[case] says: &str) {
+    let folder = folder();
+    let target = folder.path().join("t1-2.md");
+    occupy(kind, &target);
+    let before = names(folder.path());
+    let error = put(folder.path(), CONTENT).unwrap_err();
+    assert!(matches!(error, PublishError::Occupied { .. }), "{error:?}");
+    assert!(error.to_string().contains(says), "{error}");
+    assert_eq!(names(folder.path()), before, "no temporary file is left");
+    assert!(fs::symlink_metadata(&target).is_ok(), "it is still there");
+}
+
+#[test]
+fn the_stale_temporary_file_of_a_dead_namesake_is_replaced() {
+    let folder = folder();
+    let stale = folder.path().join(format!(".t1-2.{}.tmp", process::id()));
+    fs::write(&stale, "half a rep").unwrap();
+    assert_eq!(put(folder.path(), CONTENT).unwrap(), Published::New);
+    assert_eq!(names(folder.path()), ["t1-2.md"]);
+    assert_eq!(fs::read(folder.path().join("t1-2.md")).unwrap(), CONTENT);
+}
+
+/// Process ids are unique only within one container; two may share an artifacts folder.
+#[test]
+fn the_temporary_file_of_a_living_namesake_is_not_taken_from_it() {
+    let folder = folder();
+    let theirs = folder.path().join(format!(".t1-2.{}.tmp", process::id()));
+    let holder = File::create(&theirs).unwrap();
+    holder.lock().unwrap();
+    let error = put(folder.path(), CONTENT).unwrap_err();
+    assert!(matches!(error, PublishError::Io { op: "create", .. }), "{error:?}");
+    assert!(theirs.exists());
+    drop(holder);
+    assert_eq!(put(folder.path(), CONTENT).unwrap(), Published::New);
+}
+
+#[test]
+fn nested_folders_are_made_and_may_exist_already() {
+    let folder = folder();
+    let deep = folder.path().join("a/b/c");
+    make_folder(&deep).unwrap();
+    make_folder(&deep).unwrap();
+    assert_eq!(put(&deep.join("d"), CONTENT).unwrap(), Published::New);
+    assert_eq!(names(&deep.join("d")), ["t1-2.md"]);
+    make_folder(Path::new("/")).unwrap();
+    make_folder(Path::new(".")).unwrap();
+}
+
+#[rstest]
+#[case::file("file", "file")]
+#[case::below_a_file("file/artifacts", "file")]
+#[case::dangling_link("link", "link")]
+fn a_folder_that_cannot_be_made_is_named(#[case] name: &str, #[case] at_fault: &str) {
+    let folder = folder();
+    fs::write(folder.path().join("file"), "").unwrap();
+    symlink("/nowhere/at/all", folder.path().join("link")).unwrap();
+    let error = put(&folder.path().join(name), CONTENT).unwrap_err();
+    let PublishError::Io { op, path, .. } = &error else { panic!("{error:?}") };
+    assert_eq!((*op, path), ("make the folder", &folder.path().join(at_fault)));
+    assert_eq!(names(folder.path()), ["file", "link"]);
+}
+
+#[test]
+fn points_are_passed_in_the_order_of_the_stages() {
+    let folder = folder();
+    let (crash, seen) = recording();
+    for _ in 0..2 {
+        publish(folder.path(), "n", "k", CONTENT, SITES, crash.scope(None)).unwrap();
+    }
+    let first = ["test.written", "test.linked", "test.published"];
+    let second = ["test.written", "test.deduplicated", "test.published"];
+    assert_eq!(*seen.lock().unwrap(), [first, second].concat());
+}
+
+/// At every point, the name leads to nothing or to the whole file, and the temporary file lies where a sweep looks.
+#[test]
+fn at_every_point_the_name_is_absent_or_complete() {
+    let folder = folder();
+    let path = folder.path().to_owned();
+    let crash = Crash::watching(move |point| {
+        let complete = fs::read(path.join("t1-2.md")).ok().map(|found| found == CONTENT);
+        let expected = if point.site == "test.written" { None } else { Some(true) };
+        assert_eq!(complete, expected, "{point}");
+        let temporary = path.join(format!(".t1-2.{}.tmp", process::id()));
+        assert_eq!(temporary.exists(), point.site != "test.published", "{point}");
+    });
+    publish(folder.path(), "t1-2.md", "t1-2", CONTENT, SITES, crash.scope(None)).unwrap();
+}
+
+/// Runs one test of this binary again in a child of its own, after `setup` in a shell. True in that child.
+fn in_child(test: &str, setup: &str, user: Option<u32>) -> bool {
+    use std::os::unix::process::CommandExt as _;
+    const MARK: &str = "TOOLS_TEST_CHILD";
+    if std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    // A copy that every user may execute: the build folder may lie in somebody's home.
+    let place = folder();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let program = place.path().join("suite");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let mut child = Command::new("sh");
+    child.args(["-c", &format!("{setup}; exec \"$0\" --exact \"$1\" --nocapture")]).arg(program);
+    child.arg(test).env(MARK, "1").env("TMPDIR", place.path()).current_dir(place.path());
+    if let Some(user) = user {
+        child.uid(user).gid(user);
+    }
+    let output = child.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
+#[test]
+fn a_write_that_fails_leaves_no_temporary_file() {
+    let limit = "trap '' XFSZ; ulimit -f 8";
+    if !in_child("publish::a_write_that_fails_leaves_no_temporary_file", limit, None) {
+        return;
+    }
+    let folder = folder();
+    let error = put(folder.path(), &vec![b'x'; 1 << 20]).unwrap_err();
+    assert!(matches!(error, PublishError::Io { op: "write", .. }), "{error:?}");
+    assert_eq!(names(folder.path()), Vec::<String>::new());
+    assert_eq!(put(folder.path(), CONTENT).unwrap(), Published::New, "a smaller file still fits");
+}
+
+#[test]
+fn a_read_only_folder_is_named_and_left_empty() {
+    const NOBODY: u32 = 65_534;
+    // Permissions do not bind root, so root steps down for this.
+    let user = Uid::effective().is_root().then_some(NOBODY);
+    if !in_child("publish::a_read_only_folder_is_named_and_left_empty", "true", user) {
+        return;
+    }
+    let folder = folder();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    let error = put(folder.path(), CONTENT).unwrap_err();
+    assert!(matches!(error, PublishError::Io { op: "create", .. }), "{error:?}");
+    assert!(error.to_string().contains("Permission denied"), "{error}");
+    let error = put(&folder.path().join("below"), CONTENT).unwrap_err();
+    assert!(matches!(error, PublishError::Io { op: "make the folder", .. }), "{error:?}");
+    assert_eq!(names(folder.path()), Vec::<String>::new());
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+}
