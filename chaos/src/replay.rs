@@ -6,8 +6,9 @@ use crate::bench::Bench;
 use crate::error::LabError;
 use crate::facts::TaskEnd;
 use crate::lab::Lab;
-use crate::method;
+use crate::method::{self, fuzz};
 use crate::plan::PlanCase;
+use crate::random_plan::RandomPlan;
 use crate::scenario::{Done, Played, Scenario, play_schedule};
 use crate::schedule::KillSchedule;
 use crate::stage::{Stage, TASK};
@@ -43,6 +44,9 @@ fn find(
     if method::named(method).is_none() {
         return Err(LabError::Usage(format!("there is no method `{method}`")));
     }
+    if let ("fuzz", Ok(plan)) = (method, plan.parse::<RandomPlan>()) {
+        return fuzzed(lab, plans, &plan, what);
+    }
     let case = plans.iter().find(|case| case.name == plan).ok_or_else(|| {
         let known: Vec<_> = plans.iter().map(|case| case.name.as_str()).collect();
         LabError::Usage(format!("there is no plan `{plan}`; there are {}", known.join(", ")))
@@ -55,6 +59,29 @@ fn find(
         // Random delays and recordings of another day are schedules all the same.
         None => of_schedule(&bench, what),
     }
+}
+
+/// A case that fuzzing has found: plan and schedule are both in the subject.
+fn fuzzed(
+    lab: &Arc<Lab>,
+    plans: &[Arc<PlanCase>],
+    plan: &RandomPlan,
+    what: &str,
+) -> Result<Scenario, LabError> {
+    let kills: KillSchedule = what.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
+    let given = plans.first().ok_or_else(|| LabError::Usage("there is no plan".to_owned()))?;
+    let case = plan.build(given, &lab.target)?;
+    let schedule = kills.clone();
+    let lab = Arc::clone(lab);
+    Ok(Scenario {
+        id: format!("fuzz/{plan}/{kills}"),
+        method: "fuzz",
+        plan: plan.to_string(),
+        title: format!("a random plan under the schedule {kills}"),
+        cell: None,
+        schedule: kills,
+        play: Box::new(move || fuzz::play_case(&lab, &case, &schedule)),
+    })
 }
 
 fn bare(

@@ -14,6 +14,15 @@ use crate::words;
 /// The tools of the contract that change nothing outside the database.
 const CONTRACT_PURE: [&str; 2] = ["fetch", "summarize"];
 
+/// The tools that every agent of the contract has.
+const CONTRACT_TOOLS: [&str; 3] = ["fetch", "summarize", "write_artifact"];
+
+/// Whether every agent has a tool of this name.
+#[must_use]
+pub fn is_of_contract(tool: &str) -> bool {
+    CONTRACT_TOOLS.contains(&tool)
+}
+
 /// The program that the lab starts again and again.
 #[derive(Debug, Clone)]
 pub struct Target {

@@ -66,11 +66,21 @@ fn blocks(agent: &Path) -> Result<BTreeMap<&'static str, String>> {
     let help = util::read(Command::new(agent).arg("--help"))?;
     let inventory: Value = serde_json::from_str(&util::read(Command::new(agent).args(["tools", "--json"]))?)?;
     Ok(BTreeMap::from([
+        ("demo", demo(agent)?),
         ("exit-codes", table("| code | meaning |", &section(&help, "Exit codes:"))),
         ("environment", table("| variable | meaning |", &section(&help, "Environment:"))),
         ("tools", tools(&inventory)),
         ("crash-points", crash_points(&inventory)),
     ]))
+}
+
+/// The first act of the demo, with what differs from run to run made the same.
+fn demo(agent: &Path) -> Result<String> {
+    let folder = tempfile::tempdir()?;
+    let shown = util::read(Command::new(agent).args(["demo", "--dir"]).arg(folder.path()))?;
+    let act = shown.split("\nIts journal").next().unwrap_or_default();
+    let folder = fs::canonicalize(folder.path())?;
+    Ok(format!("```text\n{}\n```", act.replace(&*folder.to_string_lossy(), "/tmp/agent-demo-x7Qk2N").trim_end()))
 }
 
 /// The two columns of a section of the help text.

@@ -23,8 +23,7 @@ struct Told {
 }
 
 /// What differs between the tables and their own journal, replayed.
-#[must_use]
-pub fn replay_complaints(tables: &Tables) -> Vec<String> {
+fn replay_complaints(tables: &Tables) -> Vec<String> {
     let mut complaints = Vec::new();
     for row in &tables.tasks {
         let mut told = Told::default();

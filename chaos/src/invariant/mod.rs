@@ -13,7 +13,7 @@ mod recovery_explicit;
 mod resumes_not_restarts;
 mod state_preserved;
 
-pub use journal_replay::replay_complaints;
+pub use no_stray_files::looks_temporary;
 
 use crate::facts::{Baseline, Evidence};
 use crate::report::model::Finding;

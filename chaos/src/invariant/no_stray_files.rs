@@ -30,7 +30,7 @@ pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
 
 /// Whether a file's name says that it is no result.
 #[must_use]
-pub(super) fn looks_temporary(name: &str) -> bool {
+pub fn looks_temporary(name: &str) -> bool {
     let file = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
     file.starts_with('.') || file.ends_with(".tmp")
 }

@@ -2,7 +2,10 @@
 //! that makes for a plan, and what it expects beyond the invariants.
 
 mod baseline;
+mod control;
+mod drift;
 mod external;
+pub mod fuzz;
 mod neighbours;
 mod nested;
 mod observe;
@@ -29,7 +32,7 @@ pub struct Method {
 }
 
 /// Every method, in the order in which they run.
-pub const ALL: [Method; 10] = [
+pub const ALL: [Method; 13] = [
     baseline::METHOD,
     points::METHOD,
     nested::METHOD,
@@ -37,9 +40,12 @@ pub const ALL: [Method; 10] = [
     random::METHOD,
     race::METHOD,
     neighbours::METHOD,
+    drift::METHOD,
     rerun::METHOD,
     poison::METHOD,
     observe::METHOD,
+    control::METHOD,
+    fuzz::METHOD,
 ];
 
 /// The method of this name.

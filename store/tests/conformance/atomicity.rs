@@ -24,7 +24,7 @@ fn refusal(store: &mut dyn Store, lease: &Lease, before: TaskState, events: Vec<
     store.commit(&commit).unwrap_err().kind()
 }
 
-pub fn a_commit_writes_state_and_events_together(backend: &dyn Backend) {
+pub(crate) fn a_commit_writes_state_and_events_together(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 2);
     let clock = Ticking::from(200.0);
@@ -46,7 +46,7 @@ pub fn a_commit_writes_state_and_events_together(backend: &dyn Backend) {
     assert_eq!(other.load(&task).unwrap(), Some(session.state()));
 }
 
-pub fn a_commit_on_other_rows_is_a_conflict_and_changes_nothing(backend: &dyn Backend) {
+pub(crate) fn a_commit_on_other_rows_is_a_conflict_and_changes_nothing(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 3);
     let clock = Ticking::from(200.0);
@@ -80,7 +80,7 @@ pub fn a_commit_on_other_rows_is_a_conflict_and_changes_nothing(backend: &dyn Ba
     assert_eq!(store.load(&task).unwrap(), Some(commit.next()));
 }
 
-pub fn a_commit_whose_second_step_differs_changes_nothing_of_the_first(backend: &dyn Backend) {
+pub(crate) fn a_commit_whose_second_step_differs_changes_nothing_of_the_first(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 1);
     let lease = store.acquire(&task, &run("r")).unwrap();
@@ -91,7 +91,7 @@ pub fn a_commit_whose_second_step_differs_changes_nothing_of_the_first(backend: 
     assert_eq!(everything(&mut *store), before);
 }
 
-pub fn a_task_is_not_done_while_a_row_is_open(backend: &dyn Backend) {
+pub(crate) fn a_task_is_not_done_while_a_row_is_open(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 2);
     let lease = store.acquire(&task, &run("r")).unwrap();
@@ -101,7 +101,7 @@ pub fn a_task_is_not_done_while_a_row_is_open(backend: &dyn Backend) {
     assert_eq!(everything(&mut *store), before);
 }
 
-pub fn a_command_that_is_refused_stores_nothing(backend: &dyn Backend) {
+pub(crate) fn a_command_that_is_refused_stores_nothing(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 2);
     let before = everything(&mut *store);
@@ -123,7 +123,7 @@ pub fn a_command_that_is_refused_stores_nothing(backend: &dyn Backend) {
 }
 
 /// A killed process is, for the storage, a handle that goes away between two commits.
-pub fn a_session_that_is_dropped_in_a_step_leaves_the_step_running_for_the_next(backend: &dyn Backend) {
+pub(crate) fn a_session_that_is_dropped_in_a_step_leaves_the_step_running_for_the_next(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 3);
     let clock = Ticking::from(0.0);

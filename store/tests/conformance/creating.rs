@@ -1,12 +1,14 @@
 //! Storing tasks.
 
-use serde_json::json;
-use store::model::{Plan, PlannedStep, StepState, TaskId, TaskState, TaskStatus};
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+use store::model::{Plan, PlanSource, PlannedStep, StepState, TaskId, TaskState, TaskStatus};
 use store::{ErrorKind, NewTask};
 
 use crate::support::{Backend, Ticking, create, everything, id, journal, object, plan, run, run_to_end, session};
 
-pub fn a_new_task_has_its_row_its_steps_and_its_event(backend: &dyn Backend) {
+pub(crate) fn a_new_task_has_its_row_its_steps_and_its_event(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 3);
 
@@ -30,7 +32,7 @@ pub fn a_new_task_has_its_row_its_steps_and_its_event(backend: &dyn Backend) {
     assert_eq!(entry.data, object(json!({ "steps": 3 })));
 }
 
-pub fn an_id_is_given_once_and_the_second_plan_is_not_stored(backend: &dyn Backend) {
+pub(crate) fn an_id_is_given_once_and_the_second_plan_is_not_stored(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 3);
     let before = everything(&mut *store);
@@ -42,7 +44,7 @@ pub fn an_id_is_given_once_and_the_second_plan_is_not_stored(backend: &dyn Backe
     }
 }
 
-pub fn ids_with_spaces_other_alphabets_and_200_bytes_are_kept_apart(backend: &dyn Backend) {
+pub(crate) fn ids_with_spaces_other_alphabets_and_200_bytes_are_kept_apart(backend: &dyn Backend) {
     let mut store = backend.connect();
     let longest_plain = "x".repeat(200);
     let longest_other = "報".repeat(66);
@@ -65,7 +67,7 @@ pub fn ids_with_spaces_other_alphabets_and_200_bytes_are_kept_apart(backend: &dy
     assert_eq!(store::audit::audit(&mut *store, None).unwrap(), []);
 }
 
-pub fn a_plan_comes_back_as_it_was_given(backend: &dyn Backend) {
+pub(crate) fn a_plan_comes_back_as_it_was_given(backend: &dyn Backend) {
     let input = object(json!({
         "text": "日本 \u{1F600} \"quoted\" \\ back\nslash \u{0} '';--", "nested": {"list": [1, 2.5, null, true, {"deep": []}]},
         "large": 9_007_199_254_740_993_i64, "": "an empty name",
@@ -81,4 +83,39 @@ pub fn a_plan_comes_back_as_it_was_given(backend: &dyn Backend) {
     assert_eq!((row.goal, row.created_at), (plan.goal.clone(), 0.125));
     let step = other.steps(&task, 0, 1).unwrap().remove(0);
     assert_eq!(PlannedStep { tool: step.tool, input: step.input }, plan.steps[0]);
+}
+
+/// A plan with something to do at its end.
+#[derive(Debug)]
+struct WithCompletion(Plan, Map<String, Value>);
+
+impl PlanSource for WithCompletion {
+    fn goal(&self) -> &str {
+        &self.0.goal
+    }
+
+    fn steps(&self) -> Box<dyn Iterator<Item = Cow<'_, PlannedStep>> + '_> {
+        PlanSource::steps(&self.0)
+    }
+
+    fn completion(&self) -> Option<&Map<String, Value>> {
+        Some(&self.1)
+    }
+}
+
+pub(crate) fn a_completion_is_kept_and_a_plan_without_one_has_none(backend: &dyn Backend) {
+    let mut store = backend.connect();
+    let (with, without) = (id("with"), create(&mut *store, "without", 1));
+    let completion = object(json!({ "report": "日本.json", "nested": [1, null] }));
+    let plan = WithCompletion(plan(1), completion.clone());
+    store.create(&NewTask { id: &with, plan: &plan, run: &run("r"), at: 1.0 }).unwrap();
+    let clock = Ticking::from(0.0);
+    for _ in 0..2 {
+        assert_eq!(store.completion(&with).unwrap(), Some(completion.clone()));
+        assert_eq!(store.completion(&without).unwrap(), None);
+        assert_eq!(store.completion(&id("unknown")).unwrap(), None);
+        if store.task(&with).unwrap().unwrap().status == TaskStatus::Pending {
+            run_to_end(&mut session(&mut *store, &clock, &with, "r"));
+        }
+    }
 }

@@ -5,7 +5,7 @@ use store::{Commit, ErrorKind, FencingToken};
 
 use crate::support::{Backend, Ticking, begin, create, everything, run, session, stale, start};
 
-pub fn each_lease_has_a_higher_token(backend: &dyn Backend) {
+pub(crate) fn each_lease_has_a_higher_token(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 1);
     let mut tokens = Vec::new();
@@ -16,7 +16,7 @@ pub fn each_lease_has_a_higher_token(backend: &dyn Backend) {
     assert!(tokens.is_sorted_by(|one, two| one < two), "{tokens:?}");
 }
 
-pub fn a_commit_under_an_old_token_is_fenced_and_changes_nothing(backend: &dyn Backend) {
+pub(crate) fn a_commit_under_an_old_token_is_fenced_and_changes_nothing(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 2);
     let old = store.acquire(&task, &run("old")).unwrap().token();
@@ -48,7 +48,7 @@ pub fn a_commit_under_an_old_token_is_fenced_and_changes_nothing(backend: &dyn B
     session(&mut *store, &clock, &task, "last").apply(&start(0)).unwrap();
 }
 
-pub fn the_token_of_one_task_is_worth_nothing_for_another(backend: &dyn Backend) {
+pub(crate) fn tokens_of_two_tasks_count_apart(backend: &dyn Backend) {
     let mut store = backend.connect();
     let (one, two) = (create(&mut *store, "one", 1), create(&mut *store, "two", 1));
     let lease = store.acquire(&one, &run("r")).unwrap();

@@ -10,7 +10,7 @@ const WHOLE_RUN: [&str; 9] = [
     "step_finished", "task_done",
 ];
 
-pub fn the_journal_has_the_order_and_times_of_the_commits(backend: &dyn Backend) {
+pub(crate) fn the_journal_has_the_order_and_times_of_the_commits(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 3);
     let clock = Ticking::from(200.0);
@@ -38,7 +38,7 @@ fn pages(mut page: impl FnMut(i64) -> Vec<JournalEntry>) -> Vec<Vec<JournalEntry
     }
 }
 
-pub fn the_journal_of_one_task_comes_in_pages(backend: &dyn Backend) {
+pub(crate) fn the_journal_of_one_task_comes_in_pages(backend: &dyn Backend) {
     let mut store = backend.connect();
     let (task, other) = (create(&mut *store, "t", 3), create(&mut *store, "other", 1));
     let clock = Ticking::from(0.0);
@@ -54,7 +54,7 @@ pub fn the_journal_of_one_task_comes_in_pages(backend: &dyn Backend) {
     assert_eq!(store.journal(Some(&task), 0, 0).unwrap(), []);
 }
 
-pub fn the_journal_of_all_tasks_comes_in_pages(backend: &dyn Backend) {
+pub(crate) fn the_journal_of_all_tasks_comes_in_pages(backend: &dyn Backend) {
     let mut store = backend.connect();
     let clock = Ticking::from(0.0);
     let tasks = [create(&mut *store, "one", 3), create(&mut *store, "two", 3)];
@@ -71,7 +71,7 @@ pub fn the_journal_of_all_tasks_comes_in_pages(backend: &dyn Backend) {
     }
 }
 
-pub fn every_event_carries_the_run_that_wrote_it(backend: &dyn Backend) {
+pub(crate) fn every_event_carries_the_run_that_wrote_it(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 1);
     let clock = Ticking::from(0.0);

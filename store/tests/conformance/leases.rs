@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 /// A refused second runner had once "recovered" the running step of the first, since recovery came before the lock.
-pub fn a_second_lease_is_held_and_changes_nothing(backend: &dyn Backend) {
+pub(crate) fn a_second_lease_is_held_and_changes_nothing(backend: &dyn Backend) {
     let (mut store, mut other) = (backend.connect(), backend.connect());
     let task = create(&mut *store, "t", 2);
     let clock = Ticking::from(0.0);
@@ -34,7 +34,7 @@ pub fn a_second_lease_is_held_and_changes_nothing(backend: &dyn Backend) {
     run_steps(&mut session, 1);
 }
 
-pub fn a_lease_is_held_against_other_threads_too(backend: &dyn Backend) {
+pub(crate) fn a_lease_is_held_against_other_threads_too(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 1);
     let lease = store.acquire(&task, &run("first")).unwrap();
@@ -54,7 +54,7 @@ pub fn a_lease_is_held_against_other_threads_too(backend: &dyn Backend) {
     store.acquire(&task, &run("fourth")).unwrap();
 }
 
-pub fn dropping_a_lease_gives_it_back(backend: &dyn Backend) {
+pub(crate) fn dropping_a_lease_gives_it_back(backend: &dyn Backend) {
     let (mut store, mut other) = (backend.connect(), backend.connect());
     let task = create(&mut *store, "t", 1);
     for _ in 0..3 {
@@ -72,7 +72,7 @@ pub fn dropping_a_lease_gives_it_back(backend: &dyn Backend) {
     other.acquire(&task, &run("s")).unwrap();
 }
 
-pub fn leases_of_two_tasks_do_not_meet(backend: &dyn Backend) {
+pub(crate) fn leases_of_two_tasks_do_not_meet(backend: &dyn Backend) {
     let (mut store, mut other) = (backend.connect(), backend.connect());
     let (one, two) = (create(&mut *store, "one", 1), create(&mut *store, "two", 1));
     let _one = store.acquire(&one, &run("r")).unwrap();
@@ -80,7 +80,7 @@ pub fn leases_of_two_tasks_do_not_meet(backend: &dyn Backend) {
     assert_eq!(store.acquire(&two, &run("r")).unwrap_err().kind(), ErrorKind::Held);
 }
 
-pub fn an_unknown_task_has_no_lease(backend: &dyn Backend) {
+pub(crate) fn an_unknown_task_has_no_lease(backend: &dyn Backend) {
     let mut store = backend.connect();
     create(&mut *store, "t", 1);
     let before = everything(&mut *store);
@@ -93,14 +93,14 @@ pub fn an_unknown_task_has_no_lease(backend: &dyn Backend) {
     store.acquire(&task, &run("r")).unwrap();
 }
 
-pub fn a_session_of_an_unknown_task_is_missing(backend: &dyn Backend) {
+pub(crate) fn a_session_of_an_unknown_task_is_missing(backend: &dyn Backend) {
     let mut store = backend.connect();
     let clock = Ticking::from(0.0);
     let error = TaskSession::open(&mut *store, &clock, &id("unknown"), &run("r")).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Missing);
 }
 
-pub fn eight_retries_at_once_give_one_fresh_budget(backend: &dyn Backend) {
+pub(crate) fn eight_retries_at_once_give_one_fresh_budget(backend: &dyn Backend) {
     const RETRIES: usize = 8;
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 1);

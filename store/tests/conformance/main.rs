@@ -5,6 +5,7 @@
 #![cfg(feature = "sqlite")]
 
 mod atomicity;
+mod broken;
 mod creating;
 mod fencing;
 mod journal;
@@ -35,7 +36,8 @@ macro_rules! every_check {
                 a_new_task_has_its_row_its_steps_and_its_event
                 an_id_is_given_once_and_the_second_plan_is_not_stored
                 ids_with_spaces_other_alphabets_and_200_bytes_are_kept_apart
-                a_plan_comes_back_as_it_was_given;
+                a_plan_comes_back_as_it_was_given
+                a_completion_is_kept_and_a_plan_without_one_has_none;
             reading:
                 an_empty_storage_has_nothing_and_says_so
                 an_unknown_task_is_none_and_no_error
@@ -44,6 +46,7 @@ macro_rules! every_check {
                 an_output_is_readable_when_its_step_is_done_and_not_before
                 two_tasks_do_not_touch_each_other
                 what_one_handle_commits_another_reads
+                a_log_position_is_kept_for_each_log_and_task
                 a_sound_storage_has_no_findings;
             atomicity:
                 a_commit_writes_state_and_events_together
@@ -55,7 +58,7 @@ macro_rules! every_check {
             fencing:
                 each_lease_has_a_higher_token
                 a_commit_under_an_old_token_is_fenced_and_changes_nothing
-                the_token_of_one_task_is_worth_nothing_for_another;
+                tokens_of_two_tasks_count_apart;
             leases:
                 a_second_lease_is_held_and_changes_nothing
                 a_lease_is_held_against_other_threads_too

@@ -1,7 +1,7 @@
 //! Reading back.
 
 use serde_json::json;
-use store::NewTask;
+use store::{LogPosition, NewTask};
 use store::audit::audit;
 use store::machine::Command;
 
@@ -9,7 +9,7 @@ use crate::support::{
     Backend, Ticking, begin, create, everything, id, journal, object, plan, run, run_steps, run_to_end, session, start,
 };
 
-pub fn an_empty_storage_has_nothing_and_says_so(backend: &dyn Backend) {
+pub(crate) fn an_empty_storage_has_nothing_and_says_so(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = id("t");
     assert_eq!(store.tasks().unwrap(), []);
@@ -19,7 +19,7 @@ pub fn an_empty_storage_has_nothing_and_says_so(backend: &dyn Backend) {
     assert_eq!(audit(&mut *store, None).unwrap(), []);
 }
 
-pub fn an_unknown_task_is_none_and_no_error(backend: &dyn Backend) {
+pub(crate) fn an_unknown_task_is_none_and_no_error(backend: &dyn Backend) {
     let mut store = backend.connect();
     create(&mut *store, "t", 1);
     let unknown = id("T");
@@ -31,7 +31,7 @@ pub fn an_unknown_task_is_none_and_no_error(backend: &dyn Backend) {
     assert_eq!(audit(&mut *store, Some(&unknown)).unwrap_err().kind(), store::ErrorKind::Missing);
 }
 
-pub fn tasks_come_oldest_first(backend: &dyn Backend) {
+pub(crate) fn tasks_come_oldest_first(backend: &dyn Backend) {
     let mut store = backend.connect();
     for (name, at) in [("b", 300.0), ("c", 100.0), ("a", 200.0)] {
         store.create(&NewTask { id: &id(name), plan: &plan(1), run: &run("r"), at }).unwrap();
@@ -40,7 +40,7 @@ pub fn tasks_come_oldest_first(backend: &dyn Backend) {
     assert_eq!(names, ["c", "a", "b"]);
 }
 
-pub fn steps_come_in_pages(backend: &dyn Backend) {
+pub(crate) fn steps_come_in_pages(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 7);
     create(&mut *store, "other", 9);
@@ -55,7 +55,7 @@ pub fn steps_come_in_pages(backend: &dyn Backend) {
     assert_eq!(page(0, 0), [0; 0]);
 }
 
-pub fn an_output_is_readable_when_its_step_is_done_and_not_before(backend: &dyn Backend) {
+pub(crate) fn an_output_is_readable_when_its_step_is_done_and_not_before(backend: &dyn Backend) {
     let mut store = backend.connect();
     let task = create(&mut *store, "t", 2);
     let clock = Ticking::from(0.0);
@@ -84,7 +84,7 @@ pub fn an_output_is_readable_when_its_step_is_done_and_not_before(backend: &dyn 
 }
 
 /// Recovery of one task once set the running steps of every other back as well.
-pub fn two_tasks_do_not_touch_each_other(backend: &dyn Backend) {
+pub(crate) fn two_tasks_do_not_touch_each_other(backend: &dyn Backend) {
     let mut store = backend.connect();
     let (one, two) = (create(&mut *store, "one", 3), create(&mut *store, "two", 3));
     let clock = Ticking::from(0.0);
@@ -107,7 +107,7 @@ pub fn two_tasks_do_not_touch_each_other(backend: &dyn Backend) {
     assert_eq!(audit(&mut *store, None).unwrap(), []);
 }
 
-pub fn what_one_handle_commits_another_reads(backend: &dyn Backend) {
+pub(crate) fn what_one_handle_commits_another_reads(backend: &dyn Backend) {
     let (mut writer, mut reader) = (backend.connect(), backend.connect());
     assert_eq!(everything(&mut *reader), everything(&mut *writer));
     let task = create(&mut *writer, "t", 2);
@@ -121,7 +121,27 @@ pub fn what_one_handle_commits_another_reads(backend: &dyn Backend) {
     }
 }
 
-pub fn a_sound_storage_has_no_findings(backend: &dyn Backend) {
+pub(crate) fn a_log_position_is_kept_for_each_log_and_task(backend: &dyn Backend) {
+    let mut store = backend.connect();
+    let (one, two) = (create(&mut *store, "one", 1), create(&mut *store, "two", 1));
+    let before = everything(&mut *store);
+    let position = |seq, offset| LogPosition { seq, offset, digest: format!("digest {seq}") };
+    assert_eq!(store.log_position("a", &one).unwrap(), None);
+    for (log, task, seq, offset) in [("a", &one, 1, 10), ("a", &two, 2, 20), ("b", &one, 3, 30), ("日本", &one, 4, 1 << 40)] {
+        store.keep_log_position(log, task, &position(seq, offset)).unwrap();
+    }
+    // The last one counts, also one that goes back.
+    store.keep_log_position("b", &one, &position(1, 5)).unwrap();
+    let mut other = backend.connect();
+    assert_eq!(other.log_position("a", &one).unwrap(), Some(position(1, 10)));
+    assert_eq!(other.log_position("a", &two).unwrap(), Some(position(2, 20)));
+    assert_eq!(other.log_position("b", &one).unwrap(), Some(position(1, 5)));
+    assert_eq!(other.log_position("日本", &one).unwrap(), Some(position(4, 1 << 40)));
+    assert_eq!(other.log_position("b", &two).unwrap(), None);
+    assert_eq!(everything(&mut *other), before, "it is no change of a task");
+}
+
+pub(crate) fn a_sound_storage_has_no_findings(backend: &dyn Backend) {
     let mut store = backend.connect();
     let clock = Ticking::from(0.0);
     create(&mut *store, "untouched", 2);

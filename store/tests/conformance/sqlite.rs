@@ -9,12 +9,12 @@ use store::{Crash, Store};
 use crate::support::Backend;
 
 /// A fresh database file.
-pub struct Sqlite {
+pub(crate) struct Sqlite {
     sandbox: Sandbox,
 }
 
 impl Sqlite {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { sandbox: Sandbox::new() }
     }
 

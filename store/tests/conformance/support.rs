@@ -8,16 +8,16 @@ use store::model::{Event, JournalEntry, Plan, PlannedStep, RunId, TaskId, TaskSt
 use store::{Clock, FencingToken, Lease, NewTask, Reader, SessionError, StepRow, Store, TaskRow, TaskSession};
 
 /// Where stores come from. One value is one storage; every handle on it is as a process of its own would have it.
-pub trait Backend: Sync {
+pub(crate) trait Backend: Sync {
     /// A further handle on the same storage.
     fn connect(&self) -> Box<dyn Store>;
 }
 
 /// A clock that moves on by one second whenever it is read.
-pub struct Ticking(Cell<f64>);
+pub(crate) struct Ticking(Cell<f64>);
 
 impl Ticking {
-    pub fn from(start: f64) -> Self {
+    pub(crate) fn from(start: f64) -> Self {
         Self(Cell::new(start))
     }
 }
@@ -29,47 +29,47 @@ impl Clock for Ticking {
     }
 }
 
-pub fn id(text: &str) -> TaskId {
+pub(crate) fn id(text: &str) -> TaskId {
     TaskId::new(text).unwrap()
 }
 
-pub fn run(text: &str) -> RunId {
+pub(crate) fn run(text: &str) -> RunId {
     RunId::from_stored(text)
 }
 
-pub fn object(value: Value) -> Map<String, Value> {
+pub(crate) fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         other => panic!("no object: {other}"),
     }
 }
 
-pub fn plan(steps: u32) -> Plan {
+pub(crate) fn plan(steps: u32) -> Plan {
     let step = |idx| PlannedStep { tool: "echo".to_owned(), input: object(json!({ "value": idx })) };
     Plan { goal: format!("echo {steps} values"), steps: (0..steps).map(step).collect() }
 }
 
 /// Creates the task `name` with `steps` echo steps at the time 100.
-pub fn create(store: &mut dyn Store, name: &str, steps: u32) -> TaskId {
+pub(crate) fn create(store: &mut dyn Store, name: &str, steps: u32) -> TaskId {
     let task = id(name);
     store.create(&NewTask { id: &task, plan: &plan(steps), run: &run("maker"), at: 100.0 }).unwrap();
     task
 }
 
-pub fn session<'a>(store: &'a mut dyn Store, clock: &'a Ticking, task: &TaskId, by: &str) -> TaskSession<'a> {
+pub(crate) fn session<'a>(store: &'a mut dyn Store, clock: &'a Ticking, task: &TaskId, by: &str) -> TaskSession<'a> {
     TaskSession::open(store, clock, task, &run(by)).unwrap()
 }
 
-pub fn begin() -> Command {
+pub(crate) fn begin() -> Command {
     Command::Begin { max_attempts: 3 }
 }
 
-pub fn start(step: u32) -> Command {
+pub(crate) fn start(step: u32) -> Command {
     Command::Start { step, tool: "echo".to_owned(), max_attempts: 3 }
 }
 
 /// Runs `steps` further steps of the session's task, each with the output `{"value": idx}`.
-pub fn run_steps(session: &mut TaskSession<'_>, steps: u32) {
+pub(crate) fn run_steps(session: &mut TaskSession<'_>, steps: u32) {
     for _ in 0..steps {
         let Next::Step(step) = next(&session.state()) else { panic!("no step is left") };
         session.apply(&start(step)).unwrap();
@@ -78,7 +78,7 @@ pub fn run_steps(session: &mut TaskSession<'_>, steps: u32) {
 }
 
 /// Runs the task to its end and says what the run recovered.
-pub fn run_to_end(session: &mut TaskSession<'_>) -> Vec<u32> {
+pub(crate) fn run_to_end(session: &mut TaskSession<'_>) -> Vec<u32> {
     let recovered = session.apply(&begin()).unwrap().iter().filter_map(recovered_step).collect();
     while let Next::Step(_) = next(&session.state()) {
         run_steps(session, 1);
@@ -95,7 +95,7 @@ fn recovered_step(event: &Event) -> Option<u32> {
 }
 
 /// Makes the task fail at its first step, with one attempt per step.
-pub fn fail_at_once(session: &mut TaskSession<'_>) {
+pub(crate) fn fail_at_once(session: &mut TaskSession<'_>) {
     let start = Command::Start { step: 0, tool: "echo".to_owned(), max_attempts: 1 };
     session.apply(&Command::Begin { max_attempts: 1 }).unwrap();
     session.apply(&start).unwrap();
@@ -104,27 +104,27 @@ pub fn fail_at_once(session: &mut TaskSession<'_>) {
 }
 
 /// A lease made by hand, as a process holds it that does not know what happened since.
-pub fn stale(task: &TaskId, token: FencingToken) -> Lease {
+pub(crate) fn stale(task: &TaskId, token: FencingToken) -> Lease {
     Lease::new(task.clone(), run("stale"), token, Box::new(()))
 }
 
-pub fn journal(reader: &mut dyn Reader, task: Option<&TaskId>) -> Vec<JournalEntry> {
+pub(crate) fn journal(reader: &mut dyn Reader, task: Option<&TaskId>) -> Vec<JournalEntry> {
     reader.journal(task, 0, u32::MAX).unwrap()
 }
 
-pub fn kinds(entries: &[JournalEntry]) -> Vec<&str> {
+pub(crate) fn kinds(entries: &[JournalEntry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.kind.as_str()).collect()
 }
 
 /// All that the trait lets one see: two equal values mean that nothing changed in between.
 #[derive(Debug, PartialEq)]
-pub struct Everything {
+pub(crate) struct Everything {
     tasks: Vec<(TaskRow, Option<TaskState>)>,
     steps: Vec<(StepRow, Option<Map<String, Value>>)>,
     journal: Vec<JournalEntry>,
 }
 
-pub fn everything(reader: &mut dyn Reader) -> Everything {
+pub(crate) fn everything(reader: &mut dyn Reader) -> Everything {
     let mut all = Everything { tasks: Vec::new(), steps: Vec::new(), journal: journal(reader, None) };
     for row in reader.tasks().unwrap() {
         for step in reader.steps(&row.id, 0, u32::MAX).unwrap() {
@@ -138,7 +138,7 @@ pub fn everything(reader: &mut dyn Reader) -> Everything {
 }
 
 /// The store's kind of a session's error.
-pub fn store_kind(error: SessionError) -> store::ErrorKind {
+pub(crate) fn store_kind(error: SessionError) -> store::ErrorKind {
     match error {
         SessionError::Store(error) => error.kind(),
         SessionError::Refused(refused) => panic!("refused by the machine: {refused}"),

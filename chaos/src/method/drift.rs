@@ -1,0 +1,206 @@
+//! Between kill and resume the plan file, the input files and the model's answer
+//! change: committed outputs stand, uncommitted ones are made anew, and nothing
+//! is planned again.
+
+use std::sync::Arc;
+
+use super::Method;
+use crate::bench::{Bench, baseline_of, clean_run};
+use crate::error::LabError;
+use crate::facts::{Baseline, Expect, TaskEnd};
+use crate::model_server::ModelServer;
+use crate::plan::{PLAN_FILE, PlanCase};
+use crate::process::Ended;
+use crate::scenario::{Played, Scenario};
+use crate::schedule::{CrashPoint, Kill, KillSchedule};
+use crate::stage::{Env, Stage, TASK};
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "drift",
+    about: "between kill and resume the plan file, the input and the model's answer change",
+    scenarios,
+};
+
+/// What the input file begins with after the change.
+const NEW_LINE: &str = "A line that came later\n";
+
+/// What the model says before and after the change.
+const ANSWERS: [&str; 2] = ["the first answer", "the second answer"];
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    let mut all = Vec::new();
+    for point in points(bench) {
+        all.push(plan_drift(bench, &point));
+    }
+    if let Some(drift) = input_drift(bench)?.map(Arc::new) {
+        all.extend(points(bench).iter().map(|point| world_drift(bench, &drift, point)));
+    }
+    if let Some(drift) = model_drift(bench)?.map(Arc::new) {
+        all.extend(points(bench).iter().map(|point| world_drift(bench, &drift, point)));
+    }
+    Ok(all)
+}
+
+fn points(bench: &Bench) -> Vec<CrashPoint> {
+    let steps = bench.own_steps().into_iter();
+    let of_step = |step| ["after_effect", "after_commit"].map(|site| CrashPoint::new(site, step));
+    steps.flat_map(of_step).collect()
+}
+
+/// The plan file becomes another plan: the frozen one is what counts.
+fn plan_drift(bench: &Arc<Bench>, point: &CrashPoint) -> Scenario {
+    let title = format!("killed at {point}, another plan in the plan file, resumed");
+    let schedule = KillSchedule::points([point]);
+    let point = point.clone();
+    let play = move |bench: &Bench| {
+        let mut stage = Stage::single(&bench.lab, &bench.case)?;
+        stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
+        stage.sandbox.write(PLAN_FILE, other_plan(&bench.case).as_bytes())?;
+        stage.run(TASK, None, Expect::Ends(0), &[])?;
+        Ok(Played::judged(stage.close(TaskEnd::Done), &bench.baseline))
+    };
+    Scenario::new(METHOD.name, bench, &format!("plan, {schedule}"), title, play).kills(schedule)
+}
+
+fn other_plan(case: &PlanCase) -> String {
+    let step = |spec: &crate::plan::StepSpec| {
+        serde_json::json!({ "tool": spec.tool, "input": spec.input })
+    };
+    let mut steps: Vec<_> = case.steps.iter().map(step).collect();
+    steps.insert(0, steps[0].clone());
+    serde_json::json!({ "goal": "another goal", "steps": steps }).to_string()
+}
+
+/// A world that changes between kill and resume, and both outcomes without a crash.
+struct Drift {
+    word: &'static str,
+    /// The outcome where the change came after everything.
+    old: Baseline,
+    /// The outcome where the change came before everything.
+    new: Baseline,
+    /// The step that reads what changes.
+    root: usize,
+}
+
+/// `None` where the inputs cannot be changed without breaking the plan, or where
+/// it is not one step alone that reads them.
+fn input_drift(bench: &Bench) -> Result<Option<Drift>, LabError> {
+    let case = changed_inputs(&bench.case);
+    if case.files == bench.case.files {
+        return Ok(None);
+    }
+    let new = clean_run(&bench.lab, &Arc::new(case), &[TASK.to_owned()], &Vec::new())?;
+    if new.runs[0].outcome.ended != Ended::Exited(0) {
+        return Ok(None);
+    }
+    Ok(drift("input", bench.baseline.clone(), baseline_of(new, None), bench))
+}
+
+fn changed_inputs(case: &PlanCase) -> PlanCase {
+    let mut case = case.clone();
+    for content in case.files.values_mut() {
+        content.splice(0..0, NEW_LINE.bytes());
+    }
+    case
+}
+
+/// `None` where no step asks a model, or the agent refuses to.
+fn model_drift(bench: &Bench) -> Result<Option<Drift>, LabError> {
+    let asks = bench.case.steps.iter().any(|step| step.tool == "summarize");
+    if !asks || bench.case.example_of.is_some() {
+        return Ok(None);
+    }
+    let server = ModelServer::start(ANSWERS[0])?;
+    let run = || clean_run(&bench.lab, &bench.case, &[TASK.to_owned()], &model_env(&server));
+    let old = run()?;
+    if old.runs[0].outcome.ended != Ended::Exited(0) {
+        return Ok(None);
+    }
+    server.answers(ANSWERS[1]);
+    Ok(drift("model", baseline_of(old, None), baseline_of(run()?, None), bench))
+}
+
+fn model_env(server: &ModelServer) -> Env {
+    vec![
+        ("AGENT_LLM", "ollama".to_owned()),
+        ("OLLAMA_URL", server.url()),
+    ]
+}
+
+fn drift(
+    word: &'static str,
+    mut old: Baseline,
+    mut new: Baseline,
+    bench: &Bench,
+) -> Option<Drift> {
+    let output = |baseline: &Baseline, step| {
+        let row = baseline.last().tables.step(TASK, step);
+        row.and_then(|row| row.output.clone())
+    };
+    let steps = 0..bench.case.steps.len();
+    let differing: Vec<usize> = steps.filter(|&step| output(&old, step) != output(&new, step)).collect();
+    let reads_differing = |&step: &usize| bench.case.reads(step).iter().any(|from| differing.contains(from));
+    let mut roots = differing.iter().copied().filter(|step| !reads_differing(step));
+    let root = roots.next()?;
+    if roots.next().is_some() {
+        return None;
+    }
+    old.comparable.clone_from(&bench.baseline.comparable);
+    new.comparable.clone_from(&bench.baseline.comparable);
+    Some(Drift { word, old, new, root })
+}
+
+fn world_drift(bench: &Arc<Bench>, drift: &Arc<Drift>, point: &CrashPoint) -> Scenario {
+    let word = drift.word;
+    let title = format!("killed at {point}, another {word}, resumed");
+    let schedule = KillSchedule::points([point]);
+    let (drift, point) = (Arc::clone(drift), point.clone());
+    let play = move |bench: &Bench| play_world(bench, &drift, &point);
+    Scenario::new(METHOD.name, bench, &format!("{word}, {schedule}"), title, play).kills(schedule)
+}
+
+fn play_world(bench: &Bench, drift: &Drift, point: &CrashPoint) -> Result<Played, LabError> {
+    let server = ModelServer::start(ANSWERS[0])?;
+    let with_model = drift.word == "model";
+    let env = if with_model { model_env(&server) } else { Vec::new() };
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &env)?;
+    // What was committed stands, what was not is made anew from the new world.
+    let committed = stage.last().tables.is_done(TASK, drift.root);
+    let outcome = if committed { &drift.old } else { &drift.new };
+    if with_model {
+        server.answers(ANSWERS[1]);
+    } else {
+        for (name, content) in &changed_inputs(&bench.case).files {
+            stage.sandbox.write(name, content)?;
+        }
+    }
+    stage.run(TASK, None, Expect::Ends(0), &env)?;
+    let mut played = Played::judged(stage.close(TaskEnd::Done), outcome);
+    let age = if committed { "old" } else { "new" };
+    played.note = Some(format!("the outcome had to be that of the {age} {}", drift.word));
+    Ok(played)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_plan_is_another_plan_and_still_one() {
+        let case = PlanCase::report();
+        let other = PlanCase::parse("other", &other_plan(&case)).expect("a plan");
+        assert_eq!(other.steps.len(), case.steps.len() + 1);
+        assert_ne!(other.goal, case.goal);
+    }
+
+    #[test]
+    fn changed_inputs_differ_in_every_file() {
+        let case = PlanCase::report();
+        let changed = changed_inputs(&case);
+        for (name, content) in &case.files {
+            assert_ne!(&changed.files[name], content);
+        }
+    }
+}

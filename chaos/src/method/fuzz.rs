@@ -1,0 +1,211 @@
+//! Random plans of 1 to 8 steps under schedules of up to 4 kills of mixed kinds.
+//! A failure shrinks to a minimal plan and schedule, and its replay command
+//! carries both.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use super::Method;
+use crate::bench::{Bench, baseline_of, clean_run};
+use crate::error::LabError;
+use crate::facts::TaskEnd;
+use crate::lab::Lab;
+use crate::plan::PlanCase;
+use crate::random_plan::RandomPlan;
+use crate::report::model::VerdictKind;
+use crate::scenario::{Played, Scenario, play_schedule};
+use crate::schedule::{CONTRACT_SITES, CrashPoint, Kill, KillSchedule, Sign};
+use crate::stage::{Stage, TASK};
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "fuzz",
+    about: "proptest: random plans of 1 to 8 steps under random schedules of up to 4 kills",
+    scenarios,
+};
+
+/// Steps of a random plan.
+const MAX_STEPS: usize = 8;
+
+/// Kills of a random schedule.
+const MAX_KILLS: usize = 4;
+
+/// Cases of one scenario, so that several can be played side by side.
+const CHUNK: u32 = 16;
+
+/// Runs that shrinking may cost.
+const MAX_SHRINKS: u32 = 300;
+
+/// A plan and a schedule for it.
+#[derive(Debug, Clone)]
+struct Case {
+    plan: RandomPlan,
+    kills: KillSchedule,
+}
+
+/// Random plans belong to the first plan's bench; a plan of the user's own is
+/// played as it is under random schedules, and a tool's example is a part of
+/// the random plans.
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    if bench.case.example_of.is_some() {
+        return Ok(Vec::new());
+    }
+    let cases = bench.lab.cases;
+    let chunks = cases.div_ceil(CHUNK);
+    let scenario = |chunk| {
+        let count = CHUNK.min(cases - chunk * CHUNK);
+        let title = format!("{count} random plans under random kills");
+        let play = move |bench: &Bench| play(bench, chunk, count);
+        Scenario::new(METHOD.name, bench, &format!("chunk-{:03}", chunk + 1), title, play)
+    };
+    Ok((0..chunks).map(scenario).collect())
+}
+
+fn play(bench: &Bench, chunk: u32, count: u32) -> Result<Played, LabError> {
+    let sum = RefCell::new(Played::default());
+    let broken: RefCell<Option<LabError>> = RefCell::new(None);
+    let test = |case: Case| match one(bench, &case) {
+        Ok(played) if played.verdict() == VerdictKind::Holds => {
+            let mut sum = sum.borrow_mut();
+            sum.cycles += played.cycles;
+            sum.checked += played.checked;
+            Ok(())
+        }
+        Ok(_) => Err(TestCaseError::fail("a property is violated")),
+        Err(error) => {
+            broken.borrow_mut().get_or_insert(error);
+            Err(TestCaseError::fail("the lab failed"))
+        }
+    };
+    let result = runner(&bench.lab, chunk, count).run(&strategy(bench), test);
+    if let Some(error) = broken.into_inner() {
+        return Err(error);
+    }
+    let mut sum = sum.into_inner();
+    match result {
+        Ok(()) => sum.note = Some(format!("{count} cases")),
+        Err(TestError::Fail(_, minimal)) => fail(bench, &minimal, &mut sum)?,
+        Err(TestError::Abort(why)) => {
+            return Err(LabError::Internal(format!("fuzzing was given up: {why}")));
+        }
+    }
+    Ok(sum)
+}
+
+/// Plays the minimal case once more, for its evidence.
+fn fail(bench: &Bench, minimal: &Case, sum: &mut Played) -> Result<(), LabError> {
+    let again = one(bench, minimal)?;
+    sum.subject = Some(format!("fuzz/{}/{}", minimal.plan, minimal.kills));
+    sum.evidence = again.evidence;
+    sum.findings = again.findings;
+    if sum.findings.is_empty() {
+        let why = "the case failed, and held when it was played once more";
+        sum.and("repeatable", crate::verdict::Verdict::Violated(why.to_owned()));
+    }
+    Ok(())
+}
+
+fn one(bench: &Bench, case: &Case) -> Result<Played, LabError> {
+    play_case(&bench.lab, &case.plan.build(&bench.case, &bench.lab.target)?, &case.kills)
+}
+
+/// Plays a random plan under a schedule and judges it.
+///
+/// # Errors
+/// The lab's own failures.
+pub fn play_case(lab: &Lab, case: &PlanCase, kills: &KillSchedule) -> Result<Played, LabError> {
+    let case = Arc::new(case.clone());
+    let clean = clean_run(lab, &case, &[TASK.to_owned()], &Vec::new())?;
+    let mut baseline = baseline_of(clean, None);
+    let contract = |spec: &crate::plan::StepSpec| crate::target::is_of_contract(&spec.tool);
+    baseline.comparable = case.steps.iter().map(contract).collect();
+    // More attempts than kills: the limit has a method of its own.
+    let env = [("AGENT_MAX_ATTEMPTS", (MAX_KILLS + 3).to_string())];
+    let mut stage = Stage::single(lab, &case)?;
+    play_schedule(&mut stage, TASK, kills, &env, &|_| Vec::new())?;
+    let evidence = stage.close(TaskEnd::Done);
+    remember_contents(&evidence, &mut baseline);
+    Ok(Played::judged(evidence, &baseline))
+}
+
+/// A plan may write several entries to one file; what a kill finds in it between
+/// two steps is judged in the end, by the whole.
+fn remember_contents(evidence: &crate::facts::Evidence, baseline: &mut crate::facts::Baseline) {
+    let last = baseline.last().world.clone();
+    for (_, snapshot) in evidence.snapshots() {
+        for (name, content) in &snapshot.world {
+            if last.get(name).is_some_and(|whole| whole.starts_with(content) && whole.ends_with(b"---\n")) {
+                baseline.between.entry(name.clone()).or_default().push(content.clone());
+            }
+        }
+    }
+}
+
+fn runner(lab: &Lab, chunk: u32, count: u32) -> TestRunner {
+    let config = Config {
+        cases: count,
+        max_shrink_iters: MAX_SHRINKS,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let word = lab.seed_for(&format!("fuzz/{chunk}")).to_le_bytes();
+    let seed: Vec<u8> = word.iter().copied().cycle().take(32).collect();
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
+}
+
+fn strategy(bench: &Bench) -> impl Strategy<Value = Case> + use<> {
+    let plans = match is_built_in(&bench.case) {
+        true => RandomPlan::strategy(&bench.lab.target, MAX_STEPS).boxed(),
+        false => Just(RandomPlan::fixed()).boxed(),
+    };
+    let longest = ((bench.baseline.run_seconds() * 1.5e6) as u64).max(1);
+    let known = bench.case.steps.len();
+    let sites = further_sites(bench);
+    plans.prop_flat_map(move |plan| {
+        let steps = plan.steps().unwrap_or(known);
+        let kills = prop::collection::vec(kill(steps, longest, &sites), 0..=MAX_KILLS);
+        kills.prop_map(move |kills| Case {
+            plan: plan.clone(),
+            kills: KillSchedule(kills),
+        })
+    })
+}
+
+/// Random plans are for the plan that nobody brought.
+fn is_built_in(case: &PlanCase) -> bool {
+    *case == PlanCase::report()
+}
+
+/// Sites beyond the contract's, and whether they belong to a step.
+fn further_sites(bench: &Bench) -> Vec<(String, bool)> {
+    let points = bench.discovery.all().into_iter().filter(|point| point.hit == 1);
+    let further = points.filter(|point| !point.is_of_contract());
+    let mut sites: Vec<_> = further.map(|point| (point.site, point.step.is_some())).collect();
+    sites.sort();
+    sites.dedup();
+    sites
+}
+
+fn kill(steps: usize, longest: u64, sites: &[(String, bool)]) -> BoxedStrategy<Kill> {
+    let contract = (0..steps, prop::sample::select(CONTRACT_SITES.to_vec()))
+        .prop_map(|(step, site)| Kill::Point(CrashPoint::new(site, step)));
+    let delay = (0..=longest).prop_map(Kill::Delay);
+    // Few of these: each lets every step sleep.
+    let early = steps.min(3);
+    let signs = vec![Sign::Kill, Sign::Term, Sign::Int];
+    let signal = (0..early, prop::sample::select(signs))
+        .prop_map(|(step, sign)| Kill::Signal { sign, step });
+    if sites.is_empty() {
+        return prop_oneof![12 => contract, 7 => delay, 1 => signal].boxed();
+    }
+    let further = (0..steps, prop::sample::select(sites.to_vec())).prop_map(
+        |(step, (site, of_step))| {
+            let step = of_step.then_some(step);
+            Kill::Point(CrashPoint { site, step, hit: 1 })
+        },
+    );
+    prop_oneof![8 => contract, 6 => further, 5 => delay, 1 => signal].boxed()
+}

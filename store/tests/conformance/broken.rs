@@ -1,0 +1,168 @@
+//! Backends with one planted fault each, and the check that must reject it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rstest::rstest;
+use serde_json::{Map, Value};
+use store::model::{JournalEntry, RunId, TaskId, TaskState};
+use store::{Commit, ErrorKind, FencingToken, Lease, LogPosition, NewTask, Reader, StepRow, Store, StoreError, TaskRow};
+
+use crate::sqlite::Sqlite;
+use crate::support::Backend;
+use crate::{atomicity, creating, fencing, journal, leases, reading};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// Everybody gets the lease.
+    NoLock,
+    /// The lease never comes back.
+    LockKept,
+    /// Commits under any token.
+    NoFence,
+    /// Says that it stored what it did not store.
+    LostCommit,
+    /// Commits on whatever rows are there, after making them fit.
+    LastWriterWins,
+    /// Says that a second task of the same id was stored.
+    QuietDuplicate,
+    /// Gives the journal of every task where that of one is asked for.
+    MixedJournal,
+    /// Ignores where a page begins.
+    SamePage,
+    /// Orders tasks by name.
+    ByName,
+    /// Shows outputs of steps that are not done.
+    EarlyOutput,
+    /// Forgets what is to be done at the end.
+    NoCompletion,
+    /// Keeps one position for all logs.
+    OnePosition,
+}
+
+struct Broken(Sqlite, Fault);
+
+impl Backend for Broken {
+    fn connect(&self) -> Box<dyn Store> {
+        Box::new(BrokenStore { inner: self.0.connect(), fault: self.1, leases: 0 })
+    }
+}
+
+struct BrokenStore {
+    inner: Box<dyn Store>,
+    fault: Fault,
+    leases: i64,
+}
+
+impl Reader for BrokenStore {
+    fn tasks(&mut self) -> Result<Vec<TaskRow>, StoreError> {
+        let mut rows = self.inner.tasks()?;
+        if self.fault == Fault::ByName {
+            rows.sort_by(|one, two| one.id.cmp(&two.id));
+        }
+        Ok(rows)
+    }
+
+    fn task(&mut self, task: &TaskId) -> Result<Option<TaskRow>, StoreError> {
+        self.inner.task(task)
+    }
+
+    fn load(&mut self, task: &TaskId) -> Result<Option<TaskState>, StoreError> {
+        self.inner.load(task)
+    }
+
+    fn steps(&mut self, task: &TaskId, from: u32, limit: u32) -> Result<Vec<StepRow>, StoreError> {
+        self.inner.steps(task, if self.fault == Fault::SamePage { 0 } else { from }, limit)
+    }
+
+    fn output(&mut self, task: &TaskId, step: u32) -> Result<Option<Map<String, Value>>, StoreError> {
+        match self.inner.output(task, step)? {
+            None if self.fault == Fault::EarlyOutput => Ok(Some(Map::new())),
+            output => Ok(output),
+        }
+    }
+
+    fn completion(&mut self, task: &TaskId) -> Result<Option<Map<String, Value>>, StoreError> {
+        Ok(self.inner.completion(task)?.filter(|_| self.fault != Fault::NoCompletion))
+    }
+
+    fn log_position(&mut self, log: &str, task: &TaskId) -> Result<Option<LogPosition>, StoreError> {
+        self.inner.log_position(if self.fault == Fault::OnePosition { "" } else { log }, task)
+    }
+
+    fn journal(&mut self, task: Option<&TaskId>, after: i64, limit: u32) -> Result<Vec<JournalEntry>, StoreError> {
+        self.inner.journal(task.filter(|_| self.fault != Fault::MixedJournal), after, limit)
+    }
+
+    fn integrity(&mut self) -> Result<Vec<String>, StoreError> {
+        self.inner.integrity()
+    }
+}
+
+impl Store for BrokenStore {
+    fn create(&mut self, task: &NewTask<'_>) -> Result<(), StoreError> {
+        match self.inner.create(task) {
+            Err(error) if self.fault == Fault::QuietDuplicate && error.kind() == ErrorKind::Exists => Ok(()),
+            other => other,
+        }
+    }
+
+    fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError> {
+        let lease = match self.inner.acquire(task, run) {
+            Err(error) if self.fault == Fault::NoLock && error.kind() == ErrorKind::Held => {
+                self.leases += 1;
+                return Ok(Lease::new(task.clone(), run.clone(), FencingToken(self.leases), Box::new(())));
+            }
+            other => other?,
+        };
+        let token = lease.token();
+        if self.fault == Fault::LockKept {
+            std::mem::forget(lease);
+            return Ok(Lease::new(task.clone(), run.clone(), token, Box::new(())));
+        }
+        Ok(lease)
+    }
+
+    fn commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError> {
+        match self.fault {
+            Fault::LostCommit => Ok(()),
+            Fault::NoFence => match self.inner.commit(commit) {
+                Err(error) if error.kind() == ErrorKind::Fenced => Ok(()),
+                other => other,
+            },
+            Fault::LastWriterWins => match self.inner.commit(commit) {
+                Err(error) if error.kind() == ErrorKind::Conflict => Ok(()),
+                other => other,
+            },
+            _ => self.inner.commit(commit),
+        }
+    }
+
+    fn keep_log_position(&mut self, log: &str, task: &TaskId, position: &LogPosition) -> Result<(), StoreError> {
+        self.inner.keep_log_position(if self.fault == Fault::OnePosition { "" } else { log }, task, position)
+    }
+}
+
+type Check = fn(&dyn Backend);
+
+#[rstest]
+#[case(Fault::NoLock, leases::a_second_lease_is_held_and_changes_nothing)]
+#[case(Fault::NoLock, leases::a_lease_is_held_against_other_threads_too)]
+#[case(Fault::LockKept, leases::dropping_a_lease_gives_it_back)]
+#[case(Fault::NoFence, fencing::a_commit_under_an_old_token_is_fenced_and_changes_nothing)]
+#[case(Fault::LostCommit, atomicity::a_commit_writes_state_and_events_together)]
+#[case(Fault::LostCommit, reading::what_one_handle_commits_another_reads)]
+#[case(Fault::LastWriterWins, atomicity::a_commit_on_other_rows_is_a_conflict_and_changes_nothing)]
+#[case(Fault::LastWriterWins, atomicity::a_task_is_not_done_while_a_row_is_open)]
+#[case(Fault::QuietDuplicate, creating::an_id_is_given_once_and_the_second_plan_is_not_stored)]
+#[case(Fault::MixedJournal, journal::the_journal_of_one_task_comes_in_pages)]
+#[case(Fault::MixedJournal, reading::two_tasks_do_not_touch_each_other)]
+#[case(Fault::SamePage, reading::steps_come_in_pages)]
+#[case(Fault::ByName, reading::tasks_come_oldest_first)]
+#[case(Fault::EarlyOutput, reading::an_output_is_readable_when_its_step_is_done_and_not_before)]
+#[case(Fault::NoCompletion, creating::a_completion_is_kept_and_a_plan_without_one_has_none)]
+#[case(Fault::OnePosition, reading::a_log_position_is_kept_for_each_log_and_task)]
+fn a_backend_with_this_fault_is_rejected(#[case] fault: Fault, #[case] check: Check) {
+    check(&Sqlite::new());
+    let verdict = catch_unwind(AssertUnwindSafe(|| check(&Broken(Sqlite::new(), fault))));
+    assert!(verdict.is_err(), "{fault:?} went unnoticed");
+}

@@ -1,0 +1,139 @@
+//! A reader that was opened before the file changed.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use fixtures::Sandbox;
+use store::audit::audit;
+use store::sqlite::SqliteReader;
+use store::{Reader, TaskSession};
+
+use crate::support::{begin, closed, create, killed, open, run_steps, session, v1_rows, with};
+
+/// Longer than a tick of the clock that dates files.
+const TICK: Duration = Duration::from_millis(20);
+
+/// A closed database is read as a file that nobody changes; that view must be given up as soon as somebody does.
+#[test]
+fn sees_what_a_writer_committed_that_came_and_went() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = closed(&path, 3, 0);
+    thread::sleep(TICK);
+    let mut reader = SqliteReader::open(&path).unwrap();
+    for round in 0..3 {
+        assert_eq!(reader.load(&task).unwrap().unwrap().cursor, round);
+        let mut store = open(&path);
+        run_one(&mut session(&mut store, &task));
+        assert_eq!(reader.load(&task).unwrap().unwrap().cursor, round + 1, "while the writer is there");
+        drop(store);
+        thread::sleep(TICK);
+    }
+    assert_eq!(audit(&mut reader, None).unwrap(), []);
+}
+
+fn run_one(session: &mut TaskSession<'_>) {
+    session.apply(&begin()).unwrap();
+    run_steps(session, 1);
+}
+
+#[test]
+fn sees_what_a_writer_committed_that_came_and_went_between_two_looks() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = closed(&path, 3, 0);
+    thread::sleep(TICK);
+    let mut reader = SqliteReader::open(&path).unwrap();
+    assert_eq!(reader.load(&task).unwrap().unwrap().cursor, 0);
+    {
+        let mut store = open(&path);
+        run_one(&mut session(&mut store, &task));
+    }
+    assert_eq!(reader.load(&task).unwrap().unwrap().cursor, 1);
+}
+
+#[test]
+fn of_a_killed_database_sees_the_run_that_resumes_it() {
+    for index in [true, false] {
+        let sandbox = Sandbox::new();
+        let path = sandbox.file("state.db");
+        let task = killed(&path);
+        if !index {
+            fs::remove_file(with(&path, "-shm")).unwrap();
+        }
+        let mut reader = SqliteReader::open(&path).unwrap();
+        assert_eq!(reader.load(&task).unwrap().unwrap().running(), Some(1));
+        let mut store = open(&path);
+        let mut session = session(&mut store, &task);
+        session.apply(&begin()).unwrap();
+        assert_eq!(reader.load(&task).unwrap(), Some(session.state()), "index: {index}");
+        run_steps(&mut session, 2);
+        assert_eq!(reader.load(&task).unwrap(), Some(session.state()), "index: {index}");
+        drop(session);
+        drop(store);
+        assert_eq!(reader.load(&task).unwrap().unwrap().cursor, 3, "index: {index}");
+        assert_eq!(audit(&mut reader, None).unwrap(), []);
+    }
+}
+
+#[test]
+fn of_an_empty_file_sees_the_database_that_is_made_of_it() {
+    let sandbox = Sandbox::new();
+    sandbox.write("state.db", "");
+    let path = sandbox.file("state.db");
+    thread::sleep(TICK);
+    let before = sandbox.tree();
+    let mut reader = SqliteReader::open(&path).unwrap();
+    assert_eq!(reader.tasks().unwrap(), []);
+    assert_eq!(reader.output(&crate::support::id("t"), 0).unwrap(), None);
+    assert_eq!(sandbox.tree(), before);
+    let mut store = open(&path);
+    create(&mut store, "t", 1);
+    assert_eq!(reader.tasks().unwrap().len(), 1);
+}
+
+/// As when a new program migrates while an old `status` is still open.
+#[test]
+fn of_an_old_version_goes_on_when_the_file_is_migrated() {
+    let sandbox = Sandbox::golden("v1-failed");
+    let path = sandbox.file("state.db");
+    let conn = crate::support::raw(&path);
+    conn.execute_batch("UPDATE tasks SET goal = goal").unwrap();
+    let mut reader = SqliteReader::open(&path).unwrap();
+    let task = crate::support::id("t1");
+    let forgiven = |reader: &mut SqliteReader| reader.load(&task).unwrap().unwrap().current.forgiven;
+    assert_eq!(forgiven(&mut reader), 0);
+    let rows = v1_rows(&path);
+    let mut store = open(&path);
+    session(&mut store, &task).apply(&store::machine::Command::Retry).unwrap();
+    assert_eq!(forgiven(&mut reader), 3);
+    assert_eq!(v1_rows(&path).len(), rows.len() + 1);
+    drop(conn);
+}
+
+/// An audit of a database at work must not take a commit that falls between two of its queries for a fault.
+#[test]
+fn audits_a_run_at_work_without_false_alarms() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let mut store = open(&path);
+    let task = create(&mut store, "t", 400);
+    thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let mut audits = 0;
+            loop {
+                let mut reader = SqliteReader::open(&path).unwrap();
+                assert_eq!(audit(&mut reader, None).unwrap(), [], "audit {audits}");
+                audits += 1;
+                if reader.load(&task).unwrap().unwrap().all_done() {
+                    return audits;
+                }
+            }
+        });
+        let mut session = session(&mut store, &task);
+        session.apply(&begin()).unwrap();
+        run_steps(&mut session, 400);
+        assert!(reading.join().unwrap() > 3);
+    });
+}

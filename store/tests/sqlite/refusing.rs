@@ -1,0 +1,112 @@
+//! Files that are refused, and left byte for byte as they are.
+
+use std::fs;
+use std::path::Path;
+
+use fixtures::Sandbox;
+use rstest::rstest;
+use store::sqlite::{SqliteReader, SqliteStore, VERSION, backup};
+use store::{Crash, ErrorKind};
+
+use crate::support::{closed, killed, raw};
+
+/// Reading, writing, making and copying each refuse the file with `kind`, in one line that names it.
+fn assert_refused(sandbox: &Sandbox, path: &Path, kind: ErrorKind) {
+    let before = sandbox.tree();
+    let crash = Crash::off;
+    let errors = [
+        SqliteReader::open(path).err(),
+        SqliteStore::open(path, crash()).err(),
+        SqliteStore::open_or_create(path, crash()).err(),
+        backup(path, &sandbox.file("copy.db")).err(),
+    ];
+    for (at, error) in errors.into_iter().enumerate() {
+        let error = error.unwrap_or_else(|| panic!("way {at} took it"));
+        let text = error.to_string();
+        assert_eq!(error.kind(), kind, "way {at}: {text}");
+        assert!(text.contains(&*path.to_string_lossy()) && !text.contains('\n'), "way {at}: {text}");
+    }
+    assert_eq!(sandbox.tree(), before);
+}
+
+#[rstest]
+#[case::next(i64::from(VERSION) + 1)]
+#[case::far(1_000_000)]
+#[case::negative(-1)]
+fn a_database_of_a_newer_version_is_refused(#[case] version: i64) {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    closed(&path, 2, 1);
+    raw(&path).pragma_update(None, "user_version", version).unwrap();
+    assert_refused(&sandbox, &path, ErrorKind::Newer);
+}
+
+#[test]
+fn a_database_of_a_newer_version_whose_process_was_killed_is_refused() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    killed(&path);
+    let live = Sandbox::new();
+    let from = live.file("state.db");
+    closed(&from, 2, 1);
+    let conn = raw(&from);
+    conn.pragma_update(None, "user_version", VERSION + 1).unwrap();
+    for suffix in ["", "-wal", "-shm"] {
+        fs::copy(crate::support::with(&from, suffix), crate::support::with(&path, suffix)).unwrap();
+    }
+    assert_refused(&sandbox, &path, ErrorKind::Newer);
+}
+
+#[rstest]
+#[case::other_tables("CREATE TABLE messages(id); INSERT INTO messages VALUES (1);")]
+#[case::some_of_our_names("CREATE TABLE tasks(id); CREATE TABLE events(id); CREATE TABLE users(id);")]
+#[case::a_version_and_no_tables("PRAGMA user_version = 2;")]
+#[case::our_names_with_other_columns("CREATE TABLE tasks(id, title); CREATE TABLE steps(id); CREATE TABLE events(at);")]
+#[case::our_names_and_version_with_other_columns(
+    "CREATE TABLE tasks(id, title); CREATE TABLE steps(id); CREATE TABLE events(at); PRAGMA user_version = 2;"
+)]
+fn a_database_of_another_program_is_refused(#[case] sql: &str, #[values("DELETE", "WAL")] mode: &str) {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    raw(&path).execute_batch(&format!("PRAGMA journal_mode = {mode}; {sql}")).unwrap();
+    assert_refused(&sandbox, &path, ErrorKind::Foreign);
+}
+
+#[rstest]
+#[case::text(b"Dear diary,\n".repeat(1000))]
+#[case::one_byte(b"S".to_vec())]
+#[case::zeros(vec![0; 8192])]
+#[case::an_image(b"\x89PNG\r\n\x1a\n".repeat(600))]
+fn a_file_that_is_no_database_is_refused(#[case] content: Vec<u8>) {
+    let sandbox = Sandbox::new();
+    sandbox.write("state.db", content);
+    assert_refused(&sandbox, &sandbox.file("state.db"), ErrorKind::Foreign);
+}
+
+#[test]
+fn a_folder_is_no_database() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.file("state.db")).unwrap();
+    assert_refused(&sandbox, &sandbox.file("state.db"), ErrorKind::Foreign);
+}
+
+/// A copy that was broken off: at every page boundary, and within pages.
+#[test]
+fn a_truncated_database_is_refused() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    closed(&path, 200, 20);
+    let whole = fs::read(&path).unwrap();
+    assert!(whole.len() >= 5 * 4096, "{} bytes are too few for this test", whole.len());
+    for pages in 1..whole.len() / 4096 {
+        for length in [pages * 4096, pages * 4096 + 100, pages * 4096 - 1] {
+            sandbox.write("state.db", &whole[..length]);
+            assert_refused(&sandbox, &path, ErrorKind::Corrupt);
+        }
+    }
+    sandbox.write("state.db", &whole[..15]);
+    assert_refused(&sandbox, &path, ErrorKind::Foreign);
+    // And the whole file is taken: what refuses is the length.
+    sandbox.write("state.db", &whole);
+    SqliteStore::open(&path, Crash::off()).unwrap();
+}

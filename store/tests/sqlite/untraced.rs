@@ -1,0 +1,150 @@
+//! Reading leaves no trace, whatever state the files are in.
+
+use std::fs;
+use std::path::Path;
+
+use fixtures::Sandbox;
+use store::audit::audit;
+use store::model::{StepStatus, TaskId};
+use store::sqlite::SqliteReader;
+use store::Reader;
+
+use crate::support::{begin, beside, closed, create, killed, open, run_steps, session, start, with};
+
+/// Reads everything there is and gives the statuses of the steps of `task`.
+fn read_all(path: &Path, task: &TaskId) -> Vec<StepStatus> {
+    let mut reader = SqliteReader::open(path).unwrap();
+    assert_eq!(audit(&mut reader, None).unwrap(), []);
+    assert_eq!(audit(&mut reader, Some(task)).unwrap(), []);
+    reader.load(task).unwrap().unwrap();
+    assert!(reader.task(task).unwrap().is_some());
+    reader.steps(task, 0, 100).unwrap().into_iter().map(|step| step.state.status).collect()
+}
+
+const KILLED: [StepStatus; 3] = [StepStatus::Done, StepStatus::Running, StepStatus::Pending];
+
+#[test]
+fn of_a_closed_database() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = closed(&path, 2, 1);
+    let before = sandbox.tree();
+    assert_eq!(read_all(&path, &task), [StepStatus::Done, StepStatus::Pending]);
+    assert_eq!(sandbox.tree(), before);
+}
+
+#[test]
+fn of_a_database_whose_process_was_killed() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = killed(&path);
+    assert_eq!(beside(&path).len(), 3);
+    let before = sandbox.tree();
+    assert_eq!(read_all(&path, &task), KILLED);
+    assert_eq!(sandbox.tree(), before);
+}
+
+#[test]
+fn of_a_wal_without_its_index() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = killed(&path);
+    fs::remove_file(with(&path, "-shm")).unwrap();
+    let before = sandbox.tree();
+    assert_eq!(read_all(&path, &task), KILLED);
+    assert_eq!(sandbox.tree(), before);
+}
+
+#[test]
+fn of_an_index_without_its_wal() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = closed(&path, 2, 1);
+    sandbox.write("state.db-shm", [0; 32768]);
+    let before = sandbox.tree();
+    assert_eq!(read_all(&path, &task), [StepStatus::Done, StepStatus::Pending]);
+    assert_eq!(sandbox.tree(), before);
+}
+
+/// A process that was killed right after it had opened the database leaves a WAL of no bytes.
+#[test]
+fn of_an_empty_wal() {
+    for index in [None, Some(0), Some(32768)] {
+        let sandbox = Sandbox::new();
+        let path = sandbox.file("state.db");
+        let task = closed(&path, 2, 1);
+        sandbox.write("state.db-wal", "");
+        if let Some(length) = index {
+            sandbox.write("state.db-shm", vec![0; length]);
+        }
+        let before = sandbox.tree();
+        assert_eq!(read_all(&path, &task), [StepStatus::Done, StepStatus::Pending], "{index:?}");
+        assert_eq!(sandbox.tree(), before, "{index:?}");
+    }
+}
+
+/// A kill within a write leaves half a frame at the end of the WAL; it was never committed.
+#[test]
+fn of_a_torn_wal() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = killed(&path);
+    let mut wal = fs::read(with(&path, "-wal")).unwrap();
+    wal.extend_from_slice(&wal[32..2000].to_vec());
+    sandbox.write("state.db-wal", wal);
+    let before = sandbox.tree();
+    assert_eq!(read_all(&path, &task), KILLED);
+    assert_eq!(sandbox.tree(), before);
+    fs::remove_file(with(&path, "-shm")).unwrap();
+    assert_eq!(read_all(&path, &task), KILLED);
+}
+
+#[test]
+fn beside_a_writer_whose_commits_it_sees() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let mut store = open(&path);
+    let task = create(&mut store, "t", 3);
+    let mut reader = SqliteReader::open(&path).unwrap();
+    let mut session = session(&mut store, &task);
+    session.apply(&begin()).unwrap();
+    for step in 0..3 {
+        session.apply(&start(step)).unwrap();
+        let before = sandbox.tree();
+        assert_eq!(reader.load(&task).unwrap(), Some(session.state()), "a reader that was there");
+        assert_eq!(read_all(&path, &task)[step as usize], StepStatus::Running, "one that came");
+        assert_eq!(sandbox.tree(), before);
+        session.finish(step, "echo", serde_json::Map::new()).unwrap();
+    }
+}
+
+#[test]
+fn beside_a_writer_that_goes_and_another_that_comes() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let mut store = open(&path);
+    let task = create(&mut store, "t", 3);
+    let mut reader = SqliteReader::open(&path).unwrap();
+    assert_eq!(reader.load(&task).unwrap().unwrap().cursor, 0);
+    for round in 1..=3 {
+        let mut session = session(&mut store, &task);
+        session.apply(&begin()).unwrap();
+        run_steps(&mut session, 1);
+        drop(session);
+        drop(store);
+        assert_eq!(reader.load(&task).unwrap().unwrap().cursor, round);
+        store = open(&path);
+    }
+}
+
+#[test]
+fn of_a_file_that_may_not_be_written() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = killed(&path);
+    for file in beside(&path) {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o444)).unwrap();
+    }
+    assert_eq!(read_all(&path, &task), KILLED);
+}
