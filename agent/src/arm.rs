@@ -6,9 +6,10 @@ use std::io::Write;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use store::crash::{RUN_SITES, STEP_SITES};
-use store::{Crash, CrashPoint};
+use store::{Crash, CrashPoint, CrashSite};
 
 use crate::config::Config;
+use crate::{action_log, completion};
 use crate::exit::{Exit, Failure};
 
 /// The crash handle of this process.
@@ -45,15 +46,36 @@ fn die() -> ! {
     }
 }
 
-/// Refuses a crash point that this plan can never pass. `tool_of` names the tool of a step.
+/// What a task passes on its way, as far as crash points go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Course {
+    /// How many steps its plan has.
+    pub(crate) steps: u32,
+    /// Whether it has an action log.
+    pub(crate) log: bool,
+    /// Whether it has a completion.
+    pub(crate) completion: bool,
+}
+
+/// Refuses a crash point that a task can never pass. `tool_of` names the tool of a step.
 pub(crate) fn check(
     point: &CrashPoint,
-    steps: u32,
+    course: Course,
     tool_of: impl FnOnce(u32) -> Result<String, Failure>,
 ) -> Result<(), Failure> {
     let refused = |why: String| Failure::new(Exit::Usage, format!("AGENT_CRASH_AT={point}: {why}"));
-    let of_step = STEP_SITES.iter().any(|site| site.0 == point.site);
-    let of_run = RUN_SITES.iter().any(|site| site.0 == point.site);
+    let among = |sites: &[CrashSite]| sites.iter().any(|site| site.0 == point.site);
+    let (log_step, log_run) = (among(action_log::STEP_SITES), among(action_log::RUN_SITES));
+    if (log_step || log_run) && !course.log {
+        return Err(refused("it is passed only where there is an action log, see --log".to_owned()));
+    }
+    let completion = among(completion::RUN_SITES);
+    if completion && !course.completion {
+        return Err(refused("it is passed only by tasks of `agent inbox`, which have a report".to_owned()));
+    }
+    let of_step = among(STEP_SITES) || log_step;
+    let of_run = among(RUN_SITES) || log_run || completion;
+    let steps = course.steps;
     let owner = tools::ALL
         .iter()
         .map(|tool| tool.spec())

@@ -1,6 +1,8 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -89,16 +91,18 @@ enum Command {
     },
 }
 
-/// Parses the arguments.
+/// Parses the arguments; the first one is the program's name.
 ///
 /// # Errors
 /// Help, version or a usage error was printed; end with that code.
-pub fn parse() -> Result<Cli, Exit> {
-    let parsed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
+    let parsed = command().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| {
-        // Nothing more can be done where even this cannot be printed.
-        let _best_effort = error.print();
-        if error.use_stderr() { Exit::Usage } else { Exit::Done }
+        match error.print() {
+            _ if error.use_stderr() => Exit::Usage,
+            Err(why) if why.kind() != ErrorKind::BrokenPipe => Exit::Io,
+            _ => Exit::Done,
+        }
     })
 }
 

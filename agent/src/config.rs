@@ -115,11 +115,19 @@ fn attempts() -> Result<u32, Failure> {
 
 fn seconds(name: &str) -> Result<Option<Duration>, Failure> {
     let Some(value) = text(name)? else { return Ok(None) };
-    let number = value.parse::<f64>().ok().filter(|number| (0.0..=MAX_DELAY).contains(number));
-    match number {
-        Some(number) => Ok(Some(Duration::from_secs_f64(number))),
-        None => Err(refused(name, &value, "seconds from 0 to 86400, such as 0.5")),
+    match parse_seconds(&value) {
+        Some(pause) => Ok(Some(pause)),
+        None => Err(refused(name, &value, SECONDS)),
     }
+}
+
+/// What a number of seconds must be.
+pub(crate) const SECONDS: &str = "seconds from 0 to 86400, such as 0.5";
+
+/// A pause, as variables and options have it; `None` where it makes no sense, see [`SECONDS`].
+pub(crate) fn parse_seconds(text: &str) -> Option<Duration> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=MAX_DELAY).contains(number));
+    number.map(Duration::from_secs_f64)
 }
 
 fn crash_point() -> Result<Option<CrashPoint>, Failure> {

@@ -67,9 +67,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that ends with `exit`; the message is one line that says what is wrong, where, and what to do.
+    /// A failure that ends with `exit`; the message says what is wrong, where, and what to do. It stays one line
+    /// whatever names are in it.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into() }
+        Self { exit, message: printable(&message.into()) }
     }
 
     /// The code.
@@ -77,6 +78,14 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         self.exit
     }
+}
+
+/// Text for a terminal: control characters, which names of files and goals may have in them, are escaped.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+        line
+    })
 }
 
 impl From<StoreError> for Failure {

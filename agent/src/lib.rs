@@ -4,18 +4,22 @@
 //! them together. [`config`] is the only place that reads the environment, [`exit`] the only one that knows exit codes,
 //! and `main` the only one that prints errors.
 
+mod action_log;
 mod arm;
 pub mod cli;
 mod commands;
+mod completion;
 mod config;
 pub mod exit;
+mod inbox;
 mod narrate;
 mod output;
 mod progress;
 mod runner;
 mod signals;
 
+pub use commands::{Parts, run_with};
 pub use config::Config;
 pub use exit::{Exit, Failure};
-pub use runner::{Observer, Outcome, Runner, Silent};
+pub use runner::{Lookup, Observer, Outcome, Runner, Silent};
 pub use signals::Stop;

@@ -10,6 +10,7 @@ use store::model::{Event, IdempotencyKey, TaskId, TaskState, TaskStatus};
 use store::{Crash, Reader, StepRow, TaskSession, limits};
 use tools::{Input, Outputs, Tool, ToolContext, ToolError};
 
+use crate::completion::Completion;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::signals::Stop;
@@ -61,7 +62,12 @@ pub struct Runner<'a> {
     pub stop: &'a Stop,
     /// Who hears of its progress.
     pub observer: &'a mut dyn Observer,
+    /// Where its tools come from: [`tools::find`], or what a test puts in its place.
+    pub tools: Lookup<'a>,
 }
+
+/// Finds a tool by the name that plans call it by.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<&'static dyn Tool>;
 
 /// A step with everything that its attempt needs, looked at before the attempt is counted.
 struct Prepared {
@@ -110,6 +116,11 @@ impl Runner<'_> {
             let key = self.key(step, state.current.attempts);
             prepared.tool.sweep(&self.context(&key, &prepared)).map_err(|error| tool_failure(step, &error))?;
         }
+        if self.session.state().all_done()
+            && let Some(completion) = self.completion()?
+        {
+            completion.sweep(self.session.task())?;
+        }
         self.crash.scope(None).point(RECOVER_SWEPT);
         self.commit(&Command::Begin { max_attempts: self.config.max_attempts })?;
         self.crash.scope(None).point(RUN_STARTED);
@@ -118,9 +129,18 @@ impl Runner<'_> {
 
     fn complete(&mut self) -> Result<(), Failure> {
         self.crash.scope(None).point(COMPLETE_READY);
+        if let Some(completion) = self.completion()? {
+            let task = self.session.task().clone();
+            completion.carry_out(self.session.reader(), &task, self.crash.scope(None))?;
+        }
         self.commit(&Command::Complete)?;
         self.crash.scope(None).point(COMPLETE_DONE);
         Ok(())
+    }
+
+    fn completion(&mut self) -> Result<Option<Completion>, Failure> {
+        let task = self.session.task().clone();
+        Completion::of(self.session.reader(), &task)
     }
 
     fn prepare(&mut self, step: u32, page: &mut VecDeque<StepRow>) -> Result<Prepared, Failure> {
@@ -129,7 +149,7 @@ impl Runner<'_> {
             page.extend(self.session.reader().steps(&task, step, limits::STEP_PAGE)?);
         }
         match page.pop_front() {
-            Some(row) if row.idx == step => prepare(self.session.reader(), &task, row),
+            Some(row) if row.idx == step => prepare(self.session.reader(), &task, row, self.tools),
             _ => Err(Failure::new(Exit::BadStore, format!("task `{task}` has no step {step}"))),
         }
     }
@@ -200,14 +220,14 @@ pub(crate) fn preflight(reader: &mut dyn Reader, task: &TaskId, state: TaskState
         return Ok(());
     }
     match reader.steps(task, state.cursor, 1)?.pop() {
-        Some(row) => prepare(reader, task, row).map(|_| ()),
+        Some(row) => prepare(reader, task, row, &tools::find).map(|_| ()),
         None => Err(Failure::new(Exit::BadStore, format!("task `{task}` has no step {}", state.cursor))),
     }
 }
 
-fn prepare(reader: &mut dyn Reader, task: &TaskId, step: StepRow) -> Result<Prepared, Failure> {
+fn prepare(reader: &mut dyn Reader, task: &TaskId, step: StepRow, tools: Lookup<'_>) -> Result<Prepared, Failure> {
     let bad = |why: String| Failure::new(Exit::BadStore, format!("task `{task}`, step {}: {why}", step.idx));
-    let Some(tool) = tools::find(&step.tool) else {
+    let Some(tool) = tools(&step.tool) else {
         return Err(bad(format!("this program has no tool `{}`; another version created the task", step.tool)));
     };
     let mut outputs = Outputs::new();

@@ -45,11 +45,7 @@ impl Bench {
         let second = clean_run(lab, case, &tasks, &Vec::new())?;
         let mut baseline = baseline_of(first, Some(&second));
         let sound = crate::invariant::judge(&baseline.evidence, &baseline).is_empty();
-        let discovery = if sound {
-            discover(lab, case, jobs)?
-        } else {
-            Discovery::of_contract(case.steps.len())
-        };
+        let discovery = if sound { discover(lab, case, jobs)? } else { Discovery::of_contract(case.steps.len()) };
         baseline.between.clone_from(&discovery.between);
         Ok(Self {
             lab: Arc::clone(lab),
@@ -99,10 +95,7 @@ impl Bench {
     #[must_use]
     pub fn effectful_steps(&self) -> Vec<usize> {
         let steps = self.case.steps.iter().enumerate();
-        steps
-            .filter(|(_, step)| self.lab.target.has_effect(&step.tool))
-            .map(|(idx, _)| idx)
-            .collect()
+        steps.filter(|(_, step)| self.lab.target.has_effect(&step.tool)).map(|(idx, _)| idx).collect()
     }
 }
 
@@ -110,12 +103,7 @@ impl Bench {
 ///
 /// # Errors
 /// The lab's own failures.
-pub fn clean_run(
-    lab: &Lab,
-    case: &Arc<PlanCase>,
-    tasks: &[String],
-    env: &Env,
-) -> Result<Evidence, LabError> {
+pub fn clean_run(lab: &Lab, case: &Arc<PlanCase>, tasks: &[String], env: &Env) -> Result<Evidence, LabError> {
     let mut stage = Stage::new(lab, case, tasks)?;
     for task in tasks {
         stage.run(task, None, Expect::Ends(0), env)?;
@@ -134,9 +122,5 @@ pub fn baseline_of(first: Evidence, second: Option<&Evidence>) -> Baseline {
     let comparable = (0..first.case.steps.len())
         .map(|idx| second.is_some_and(|second| output(&first, idx) == output(second, idx)))
         .collect();
-    Baseline {
-        evidence: first,
-        comparable,
-        between: BTreeMap::new(),
-    }
+    Baseline { evidence: first, comparable, between: BTreeMap::new() }
 }

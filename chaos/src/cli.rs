@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::error::LabError;
 use crate::exit::Exit;
 use crate::gate::Gate;
+use crate::invariant;
 use crate::lab::{DEFAULT_CASES, Lab};
 use crate::method::{self, Method};
 use crate::plan::PlanCase;
@@ -86,6 +87,9 @@ pub struct TargetArgs {
     /// Cases that the method `fuzz` plays
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CASES)]
     pub cases: u32,
+    /// After this time a process of the agent counts as hung
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    pub deadline: Duration,
     /// Where the scenarios' folders are made; memory if there is a file system in it
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -137,11 +141,11 @@ pub struct ReplayArgs {
 }
 
 fn long_help() -> String {
-    let methods: String = method::ALL
-        .iter()
-        .map(|method| format!("  {:<11} {}\n", method.name, method.about))
-        .collect();
-    format!("{EXAMPLES}\nMethods:\n{methods}\nExit codes:\n{}", Exit::help())
+    let methods: String =
+        method::ALL.iter().map(|method| format!("  {:<11}  {}\n", method.name, method.about)).collect();
+    let properties: String =
+        invariant::ALL.iter().map(|one| format!("  {:<20}  {}\n", one.name, one.about)).collect();
+    format!("{EXAMPLES}\nMethods:\n{methods}\nProperties:\n{properties}\nExit codes:\n{}", Exit::help())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -158,12 +162,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 fn shard(text: &str) -> Result<Shard, String> {
-    let parts = text.split_once('/').and_then(|(number, of)| {
-        Some(Shard {
-            number: number.parse().ok()?,
-            of: of.parse().ok()?,
-        })
-    });
+    let parts = text
+        .split_once('/')
+        .and_then(|(number, of)| Some(Shard { number: number.parse().ok()?, of: of.parse().ok()? }));
     match parts {
         Some(shard) if shard.number >= 1 && shard.number <= shard.of => Ok(shard),
         _ => Err("write i/n with i from 1 to n, such as 2/4".to_owned()),
@@ -184,19 +185,19 @@ impl TargetArgs {
     /// # Errors
     /// An agent that is not there, plans that cannot be read.
     pub fn setup(&self) -> Result<Setup, LabError> {
-        let here = std::env::current_dir()
-            .map_err(|e| LabError::Internal(format!("there is no working folder: {e}")))?;
+        let here =
+            std::env::current_dir().map_err(|e| LabError::Internal(format!("there is no working folder: {e}")))?;
         let given = match &self.agent {
             Some(given) => given.clone(),
             None => words::quote(&workspace_agent()?.to_string_lossy()),
         };
         let mut target = Target::new(&given, &here, agent_variables())?;
+        target.deadline = self.deadline;
         let root = match &self.dir {
             Some(dir) => std::path::absolute(dir).map_err(LabError::io("find", dir))?,
             None => default_root(),
         };
-        let scratch = tempfile::Builder::new();
-        let scratch = { scratch }.prefix("chaos-").tempdir_in(&root);
+        let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(&root);
         let scratch = scratch.map_err(LabError::io("create a folder in", &root))?;
         target.ask_inventory(scratch.path())?;
         let plans = match &self.plan {
@@ -214,10 +215,7 @@ impl TargetArgs {
             cases: self.cases,
             replay_options: self.replay_options(),
         };
-        Ok(Setup {
-            lab: Arc::new(lab),
-            plans: plans.into_iter().map(Arc::new).collect(),
-        })
+        Ok(Setup { lab: Arc::new(lab), plans: plans.into_iter().map(Arc::new).collect() })
     }
 
     fn replay_options(&self) -> String {
@@ -253,11 +251,7 @@ impl RunArgs {
             budget: self.budget,
             shard: self.shard,
             methods,
-            gate: self.gate.as_ref().map(|file| Gate {
-                file: file.clone(),
-                bless: self.bless,
-                with_controls,
-            }),
+            gate: self.gate.as_ref().map(|file| Gate { file: file.clone(), bless: self.bless, with_controls }),
         })
     }
 

@@ -1,16 +1,19 @@
 //! The commands behind the command line.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
 use crate::cli::{Command, ReplayArgs, RunArgs};
 use crate::error::LabError;
 use crate::exit::Exit;
+use crate::method::Method;
 use crate::progress;
 use crate::replay::replay;
 use crate::report;
 use crate::report::model::{FILE_NAME, RunReport, ScenarioReport, VerdictKind};
 use crate::runner;
+use crate::scenario::Scenario;
 
 /// Does what the command line says; the exit code.
 ///
@@ -46,15 +49,24 @@ fn list(args: &RunArgs) -> Result<i32, LabError> {
     let options = args.options()?;
     let setup = args.target.setup()?;
     let scenarios = runner::list(&setup.lab, &setup.plans, &options, &|_| {})?;
-    let mut text = String::new();
-    for scenario in &scenarios {
-        text += &format!("{}  {}\n", scenario.id, scenario.title);
-    }
-    print(&text)?;
+    print(&listed(&options.methods, &scenarios))?;
     if scenarios.is_empty() {
         return Ok(Exit::CutShort.code());
     }
     Ok(0)
+}
+
+fn listed(methods: &[&Method], scenarios: &[Scenario]) -> String {
+    let mut text = String::new();
+    for method in methods {
+        let own: Vec<_> = scenarios.iter().filter(|s| s.method == method.name).collect();
+        let _ = writeln!(text, "{} ({}): {}", method.name, own.len(), method.about);
+        for scenario in own {
+            let _ = writeln!(text, "  {}  {}", scenario.id, scenario.title);
+        }
+    }
+    let _ = writeln!(text, "{} scenarios", scenarios.len());
+    text
 }
 
 fn replay_one(args: &ReplayArgs) -> Result<i32, LabError> {
@@ -77,20 +89,21 @@ fn replay_one(args: &ReplayArgs) -> Result<i32, LabError> {
 fn told_in_full(report: &ScenarioReport) -> String {
     let mut text = String::new();
     for run in &report.timeline {
-        let time = run.ended_at - run.started_at;
-        text += &format!("{}: {} after {:.1} ms\n", run.run, run.ended, time * 1000.0);
+        let time = (run.ended_at - run.started_at) * 1000.0;
+        let _ = writeln!(text, "{}: {} after {time:.1} ms", run.run, run.ended);
         for event in &run.events {
             let step = event.step.map_or(String::new(), |step| format!(":{step}"));
             let at = (event.ts - run.started_at) * 1000.0;
-            text += &format!("  {at:>9.1} ms  {}{step}\n", event.kind);
+            let _ = writeln!(text, "  {at:>9.1} ms  {}{step}", event.kind);
         }
     }
-    match report.verdict {
-        VerdictKind::Holds => text += &format!("held {}: {}\n", report.id, report.title),
-        _ => text += &report::failure(report),
+    if report.verdict == VerdictKind::Holds {
+        let _ = writeln!(text, "held {}: {}", report.id, report.title);
+    } else {
+        text += &report::failure(report);
     }
     if let Some(note) = &report.note {
-        text += &format!("  {note}\n");
+        let _ = writeln!(text, "  {note}");
     }
     text
 }
@@ -121,9 +134,7 @@ fn json<T: serde::Serialize>(value: &T) -> Result<String, LabError> {
 /// Prints; a reader that has gone away is no failure of the lab.
 fn print(text: &str) -> Result<(), LabError> {
     match anstream::stdout().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(LabError::Internal(format!("cannot print: {e}")))
-        }
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(LabError::Internal(format!("cannot print: {e}"))),
         _ => Ok(()),
     }
 }

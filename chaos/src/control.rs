@@ -67,15 +67,9 @@ impl Weight {
     /// Weighs the folder.
     #[must_use]
     pub fn of(snapshot: &Snapshot) -> Self {
-        let results = snapshot
-            .world
-            .iter()
-            .filter(|(name, _)| !crate::invariant::looks_temporary(name));
+        let results = snapshot.world.iter().filter(|(name, _)| !crate::invariant::looks_temporary(name));
         let sizes: Vec<usize> = results.map(|(_, content)| content.len()).collect();
-        Self {
-            files: sizes.len(),
-            bytes: sizes.iter().sum(),
-        }
+        Self { files: sizes.len(), bytes: sizes.iter().sum() }
     }
 
     /// Whether there is more than in the other.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::error::LabError;
 use crate::facts::Expect;
 use crate::lab::Lab;
-use crate::pool::parallel;
 use crate::plan::PlanCase;
+use crate::pool::parallel;
 use crate::schedule::{CrashPoint, Kill};
 use crate::stage::{Stage, TASK};
 
@@ -31,10 +31,7 @@ impl Discovery {
     /// What is known of every agent.
     #[must_use]
     pub fn of_contract(steps: usize) -> Self {
-        Self {
-            clean: CrashPoint::of_contract(steps),
-            ..Self::default()
-        }
+        Self { clean: CrashPoint::of_contract(steps), ..Self::default() }
     }
 
     /// Every point that any recording has shown, the contract's included.
@@ -61,7 +58,8 @@ pub fn discover(lab: &Lab, case: &Arc<PlanCase>, jobs: usize) -> Result<Discover
             found.clean.push(point);
         }
     }
-    let looks = parallel(jobs, &found.clean, |point| resume_after(lab, case, point))?;
+    let records = found.records;
+    let looks = parallel(jobs, &found.clean, |point| resume_after(lab, case, point, records))?;
     for (point, resume) in found.clean.iter().zip(looks) {
         if point.site == "after_commit" {
             for (name, content) in resume.world {
@@ -81,20 +79,21 @@ struct Resume {
     points: Vec<CrashPoint>,
 }
 
-fn resume_after(lab: &Lab, case: &Arc<PlanCase>, point: &CrashPoint) -> Result<Resume, LabError> {
+/// Without a recording the contract still says which points a resume passes:
+/// those of the steps that were not committed.
+fn resume_after(lab: &Lab, case: &Arc<PlanCase>, point: &CrashPoint, records: bool) -> Result<Resume, LabError> {
     let mut stage = Stage::single(lab, case)?;
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     let left = stage.last().clone();
     let open = |point: &CrashPoint| point.step.is_some_and(|step| !left.tables.is_done(TASK, step));
     let mut points = CrashPoint::of_contract(case.steps.len());
     points.retain(open);
-    for more in stage.run_recorded(None, Expect::Ends(0))?.into_iter().flatten() {
-        if !points.contains(&more) {
-            points.push(more);
+    if records {
+        for more in stage.run_recorded(None, Expect::Ends(0))?.into_iter().flatten() {
+            if !points.contains(&more) {
+                points.push(more);
+            }
         }
     }
-    Ok(Resume {
-        world: left.world,
-        points,
-    })
+    Ok(Resume { world: left.world, points })
 }

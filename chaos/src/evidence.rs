@@ -95,10 +95,7 @@ impl LiveReader {
             Ok(db)
         };
         let db = open().map_err(|e| unreadable(path, &e))?;
-        Ok(Self {
-            db,
-            path: path.to_owned(),
-        })
+        Ok(Self { db, path: path.to_owned() })
     }
 
     /// How often the step was started so far.
@@ -147,30 +144,18 @@ fn tables(db: &Connection) -> rusqlite::Result<Tables> {
              FROM steps ORDER BY task_id, idx",
             step,
         )?,
-        events: lines(
-            db,
-            "SELECT seq, ts, task_id, run_id, kind, step_idx, data FROM events ORDER BY seq",
-            event,
-        )?,
+        events: lines(db, "SELECT seq, ts, task_id, run_id, kind, step_idx, data FROM events ORDER BY seq", event)?,
     })
 }
 
-fn lines<T>(
-    db: &Connection,
-    sql: &str,
-    read: fn(&Row<'_>) -> rusqlite::Result<T>,
-) -> rusqlite::Result<Vec<T>> {
+fn lines<T>(db: &Connection, sql: &str, read: fn(&Row<'_>) -> rusqlite::Result<T>) -> rusqlite::Result<Vec<T>> {
     let mut query = db.prepare_cached(sql)?;
     let rows = query.query_map([], read)?;
     rows.collect()
 }
 
 fn task(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
-    Ok(TaskRow {
-        id: row.get(0)?,
-        goal: row.get(1)?,
-        status: row.get(2)?,
-    })
+    Ok(TaskRow { id: row.get(0)?, goal: row.get(1)?, status: row.get(2)? })
 }
 
 fn step(row: &Row<'_>) -> rusqlite::Result<StepRow> {
@@ -262,9 +247,7 @@ mod tests {
         assert!(faults(&db).iter().any(|f| f.contains("cannot read")));
         std::fs::remove_file(&db).expect("remove");
         let rollback = Connection::open(&db).expect("open");
-        rollback
-            .execute_batch(&SCHEMA.replace("WAL", "DELETE"))
-            .expect("schema");
+        rollback.execute_batch(&SCHEMA.replace("WAL", "DELETE")).expect("schema");
         drop(rollback);
         assert_eq!(faults(&db), ["the database is not in WAL mode"]);
     }

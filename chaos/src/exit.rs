@@ -25,22 +25,10 @@ pub enum Exit {
 /// Every code with its meaning, in the order of the table in the help.
 pub const TABLE: [(Exit, &str); 7] = [
     (Exit::Held, "everything that was selected held"),
-    (
-        Exit::Violated,
-        "a property was violated, a kill missed, or the gate is shut",
-    ),
-    (
-        Exit::BaselineFailed,
-        "the plan fails already where nothing is killed",
-    ),
-    (
-        Exit::CutShort,
-        "nothing was selected, or the budget ended first",
-    ),
-    (
-        Exit::ControlSilent,
-        "a negative control did not bite: the lab is blind here",
-    ),
+    (Exit::Violated, "a property was violated, a kill missed, or the gate is shut"),
+    (Exit::BaselineFailed, "the plan fails already where nothing is killed"),
+    (Exit::CutShort, "nothing was selected, or the budget ended first"),
+    (Exit::ControlSilent, "a negative control did not bite: the lab is blind here"),
     (Exit::Usage, "the command line makes no sense"),
     (Exit::LabFailed, "the lab itself failed, there is no verdict"),
 ];
@@ -63,10 +51,7 @@ impl Exit {
     /// The table as lines of `code  meaning` for the help.
     #[must_use]
     pub fn help() -> String {
-        TABLE
-            .iter()
-            .map(|(exit, meaning)| format!("  {:>2}  {meaning}\n", exit.code()))
-            .collect()
+        TABLE.iter().map(|(exit, meaning)| format!("  {:>2}  {meaning}\n", exit.code())).collect()
     }
 }
 

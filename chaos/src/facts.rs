@@ -113,10 +113,7 @@ impl Tables {
     /// Indexes of a task's steps that have this status.
     #[must_use]
     pub fn with_status(&self, id: &str, status: &str) -> Vec<usize> {
-        self.steps_of(id)
-            .filter(|row| row.status == status)
-            .map(|row| row.idx)
-            .collect()
+        self.steps_of(id).filter(|row| row.status == status).map(|row| row.idx).collect()
     }
 
     /// Whether a step is committed as done.
@@ -252,10 +249,7 @@ impl Evidence {
     #[must_use]
     pub fn before(&self, run: usize) -> &Snapshot {
         let earlier = self.runs[..run].iter().rev();
-        earlier
-            .filter_map(|run| run.after.as_ref())
-            .next()
-            .unwrap_or(&self.created)
+        earlier.filter_map(|run| run.after.as_ref()).next().unwrap_or(&self.created)
     }
 
     /// Every look at the folder, in order, with words for when it was.

@@ -26,10 +26,7 @@ impl Lab {
     /// The whole command that plays `subject` (a scenario's id) again.
     #[must_use]
     pub fn replay_command(&self, subject: &str) -> String {
-        format!(
-            "chaos replay '{subject}' --seed {}{}",
-            self.seed, self.replay_options
-        )
+        format!("chaos replay '{subject}' --seed {}{}", self.seed, self.replay_options)
     }
 
     /// A seed of its own for everything that is called `name`.

@@ -46,12 +46,7 @@ impl ModelServer {
                 let _ = serve(&stream, &answer);
             }
         });
-        Ok(Self {
-            address,
-            answer,
-            over,
-            thread: Some(thread.map_err(failed)?),
-        })
+        Ok(Self { address, answer, over, thread: Some(thread.map_err(failed)?) })
     }
 
     /// Where it listens.
@@ -118,9 +113,7 @@ mod tests {
 
     fn ask(server: &ModelServer) -> String {
         let mut stream = TcpStream::connect(server.address).expect("connect");
-        stream
-            .write_all(b"POST /api/generate HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
-            .expect("write");
+        stream.write_all(b"POST /api/generate HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}").expect("write");
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("read");
         text

@@ -52,8 +52,7 @@ impl PlanCase {
     #[must_use]
     pub fn report() -> Self {
         let mut case = Self::parse("report", REPORT_PLAN).expect("the built-in plan is a plan");
-        case.files
-            .insert("input/notes.txt".to_owned(), REPORT_NOTES.as_bytes().to_vec());
+        case.files.insert("input/notes.txt".to_owned(), REPORT_NOTES.as_bytes().to_vec());
         case
     }
 
@@ -64,16 +63,11 @@ impl PlanCase {
     /// Text that is not a JSON object with `goal` and a list of `steps`.
     pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
         let bad = |why: &str| LabError::Usage(format!("the plan `{name}` {why}"));
-        let value: Value =
-            serde_json::from_str(text).map_err(|e| bad(&format!("is not JSON: {e}")))?;
+        let value: Value = serde_json::from_str(text).map_err(|e| bad(&format!("is not JSON: {e}")))?;
         let goal = value["goal"].as_str().ok_or_else(|| bad("has no `goal`"))?;
         let steps = value["steps"].as_array().ok_or_else(|| bad("has no `steps`"))?;
-        let spec = |step: &Value| {
-            Some(StepSpec {
-                tool: step["tool"].as_str()?.to_owned(),
-                input: step["input"].clone(),
-            })
-        };
+        let spec =
+            |step: &Value| Some(StepSpec { tool: step["tool"].as_str()?.to_owned(), input: step["input"].clone() });
         let steps: Option<Vec<_>> = steps.iter().map(spec).collect();
         let steps = steps.ok_or_else(|| bad("has a step without `tool`"))?;
         if steps.is_empty() {
@@ -148,21 +142,12 @@ fn strings(value: &Value, into: &mut Vec<String>) {
 /// Whether a relative path cannot leave the folder that it is joined to.
 #[must_use]
 pub fn stays_inside(path: &Path) -> bool {
-    !path.as_os_str().is_empty()
-        && path
-            .components()
-            .all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
+    !path.as_os_str().is_empty() && path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
 }
 
-fn read_tree(
-    root: &Path,
-    below: &Path,
-    into: &mut BTreeMap<String, Vec<u8>>,
-    left: &mut u64,
-) -> Result<(), LabError> {
+fn read_tree(root: &Path, below: &Path, into: &mut BTreeMap<String, Vec<u8>>, left: &mut u64) -> Result<(), LabError> {
     let dir = root.join(below);
-    let unreadable =
-        |e| LabError::Usage(format!("cannot read the inputs {}: {e}", dir.display()));
+    let unreadable = |e| LabError::Usage(format!("cannot read the inputs {}: {e}", dir.display()));
     for entry in std::fs::read_dir(&dir).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let relative: PathBuf = below.join(entry.file_name());
@@ -171,9 +156,9 @@ fn read_tree(
             read_tree(root, &relative, into, left)?;
             continue;
         }
-        *left = left.checked_sub(meta.len()).ok_or_else(|| {
-            LabError::Usage(format!("the inputs are larger than {MAX_INPUT_BYTES} bytes"))
-        })?;
+        *left = left
+            .checked_sub(meta.len())
+            .ok_or_else(|| LabError::Usage(format!("the inputs are larger than {MAX_INPUT_BYTES} bytes")))?;
         let bytes = std::fs::read(entry.path()).map_err(unreadable)?;
         into.insert(relative.to_string_lossy().into_owned(), bytes);
     }

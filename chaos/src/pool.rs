@@ -31,8 +31,7 @@ pub fn parallel_while<T: Sync, R: Send>(
     work: impl Fn(&T) -> Result<R, LabError> + Sync,
 ) -> Result<Vec<Option<R>>, LabError> {
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<R, LabError>>>> =
-        Mutex::new(items.iter().map(|_| None).collect());
+    let results: Mutex<Vec<Option<Result<R, LabError>>>> = Mutex::new(items.iter().map(|_| None).collect());
     let worker = || {
         while go_on() {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -51,9 +50,7 @@ pub fn parallel_while<T: Sync, R: Send>(
             scope.spawn(worker);
         }
     });
-    let results = results
-        .into_inner()
-        .map_err(|_| LabError::poisoned())?;
+    let results = results.into_inner().map_err(|_| LabError::poisoned())?;
     results.into_iter().map(Option::transpose).collect()
 }
 

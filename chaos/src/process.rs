@@ -18,9 +18,6 @@ use nix::unistd::Pid;
 use crate::error::LabError;
 use crate::target::Target;
 
-/// How long a run may take before it counts as hung.
-pub const DEADLINE: Duration = Duration::from_secs(30);
-
 /// How much of a process's output is kept.
 pub const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
@@ -80,14 +77,7 @@ impl<'a> Launch<'a> {
     /// files `stem.out` and `stem.err`.
     #[must_use]
     pub fn new(target: &'a Target, args: &[&'a str], dir: &'a Path, stem: &Path) -> Self {
-        Self {
-            target,
-            args: args.to_vec(),
-            env: Vec::new(),
-            dir,
-            stem: stem.to_owned(),
-            deadline: DEADLINE,
-        }
+        Self { target, args: args.to_vec(), env: Vec::new(), dir, stem: stem.to_owned(), deadline: target.deadline }
     }
 
     /// With these variables on top of the scrubbed environment.
@@ -97,21 +87,16 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// With another deadline than [`DEADLINE`].
-    #[must_use]
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
-        self
-    }
-
     /// Starts the process.
     ///
     /// # Errors
     /// A command that cannot be started, files that cannot be created.
     pub fn start(self) -> Result<Running, LabError> {
-        let (program, rest) = self.target.words.split_first().ok_or_else(|| {
-            LabError::Internal("an agent without a command was let through".to_owned())
-        })?;
+        let (program, rest) = self
+            .target
+            .words
+            .split_first()
+            .ok_or_else(|| LabError::Internal("an agent without a command was let through".to_owned()))?;
         let mut command = Command::new(program);
         command.args(rest).args(&self.args).current_dir(self.dir);
         for name in &self.target.scrub {
@@ -125,10 +110,7 @@ impl<'a> Launch<'a> {
             .process_group(0);
         let started_at = now();
         let begin = Instant::now();
-        let child = command.spawn().map_err(|source| LabError::Spawn {
-            command: self.target.given.clone(),
-            source,
-        })?;
+        let child = command.spawn().map_err(|source| LabError::Spawn { command: self.target.given.clone(), source })?;
         let pid = pid_of(&child)?;
         Ok(Running {
             ended: watch(pid)?,
@@ -209,10 +191,7 @@ impl Running {
 
     fn reap(&mut self) -> Result<Ended, LabError> {
         use std::os::unix::process::ExitStatusExt as _;
-        let status = self
-            .child
-            .wait()
-            .map_err(|e| LabError::Internal(format!("cannot wait for the agent: {e}")))?;
+        let status = self.child.wait().map_err(|e| LabError::Internal(format!("cannot wait for the agent: {e}")))?;
         self.reaped = true;
         let signal = status.signal().map(Ended::Signaled);
         Ok(signal.unwrap_or(Ended::Exited(status.code().unwrap_or(-1))))
@@ -266,8 +245,7 @@ pub fn now() -> f64 {
 
 fn pid_of(child: &Child) -> Result<Pid, LabError> {
     let raw = i32::try_from(child.id());
-    raw.map(Pid::from_raw)
-        .map_err(|_| LabError::Internal("a process id is out of range".to_owned()))
+    raw.map(Pid::from_raw).map_err(|_| LabError::Internal("a process id is out of range".to_owned()))
 }
 
 fn create(stem: &Path, suffix: &str) -> Result<File, LabError> {
@@ -279,15 +257,14 @@ fn read(stem: &Path, suffix: &str) -> Result<String, LabError> {
     let path = stem.with_extension(suffix);
     let file = File::open(&path).map_err(LabError::io("open", &path))?;
     let mut bytes = Vec::new();
-    file.take(MAX_OUTPUT_BYTES)
-        .read_to_end(&mut bytes)
-        .map_err(LabError::io("read", &path))?;
+    file.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes).map_err(LabError::io("read", &path))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::DEADLINE;
 
     fn shell(script: &str) -> (tempfile::TempDir, Target) {
         let dir = tempfile::tempdir().expect("dir");
@@ -297,10 +274,10 @@ mod tests {
     }
 
     fn finish(script: &str, deadline: Duration) -> Outcome {
-        let (dir, target) = shell(script);
+        let (dir, mut target) = shell(script);
+        target.deadline = deadline;
         let launch = Launch::new(&target, &[], dir.path(), &dir.path().join("p"));
-        let running = launch.deadline(deadline).start().expect("start");
-        running.finish().expect("finish")
+        launch.start().expect("start").finish().expect("finish")
     }
 
     #[test]

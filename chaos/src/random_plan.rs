@@ -210,10 +210,7 @@ fn part(text: &str) -> Option<Part> {
     }
     let (tool, steps) = text.strip_prefix("example=")?.split_once('*')?;
     let steps = steps.parse().ok()?;
-    Some(Part::Example {
-        tool: tool.to_owned(),
-        steps,
-    })
+    Some(Part::Example { tool: tool.to_owned(), steps })
 }
 
 #[cfg(test)]

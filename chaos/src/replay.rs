@@ -20,22 +20,12 @@ const NAME: &str = "replay";
 ///
 /// # Errors
 /// A subject that is neither, and the lab's own failures.
-pub fn replay(
-    lab: &Arc<Lab>,
-    plans: &[Arc<PlanCase>],
-    subject: &str,
-    jobs: usize,
-) -> Result<Done, LabError> {
+pub fn replay(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usize) -> Result<Done, LabError> {
     let scenario = find(lab, plans, subject, jobs)?;
     scenario.report(|subject| lab.replay_command(subject))
 }
 
-fn find(
-    lab: &Arc<Lab>,
-    plans: &[Arc<PlanCase>],
-    subject: &str,
-    jobs: usize,
-) -> Result<Scenario, LabError> {
+fn find(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usize) -> Result<Scenario, LabError> {
     let parts: Vec<&str> = subject.splitn(3, '/').collect();
     let [method, plan, what] = parts[..] else {
         let first = plans.first().ok_or_else(|| LabError::Usage("there is no plan".to_owned()))?;
@@ -62,12 +52,7 @@ fn find(
 }
 
 /// A case that fuzzing has found: plan and schedule are both in the subject.
-fn fuzzed(
-    lab: &Arc<Lab>,
-    plans: &[Arc<PlanCase>],
-    plan: &RandomPlan,
-    what: &str,
-) -> Result<Scenario, LabError> {
+fn fuzzed(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], plan: &RandomPlan, what: &str) -> Result<Scenario, LabError> {
     let kills: KillSchedule = what.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
     let given = plans.first().ok_or_else(|| LabError::Usage("there is no plan".to_owned()))?;
     let case = plan.build(given, &lab.target)?;
@@ -84,12 +69,7 @@ fn fuzzed(
     })
 }
 
-fn bare(
-    lab: &Arc<Lab>,
-    case: &Arc<PlanCase>,
-    text: &str,
-    jobs: usize,
-) -> Result<Scenario, LabError> {
+fn bare(lab: &Arc<Lab>, case: &Arc<PlanCase>, text: &str, jobs: usize) -> Result<Scenario, LabError> {
     // Before any process is started: a slip of the pen should not cost seconds.
     let _: KillSchedule = text.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
     of_schedule(&Arc::new(Bench::prepare(lab, case, jobs)?), text)

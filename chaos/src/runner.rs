@@ -13,9 +13,7 @@ use crate::method::{self, Method};
 use crate::plan::PlanCase;
 use crate::pool::parallel_while;
 use crate::process::now;
-use crate::report::model::{
-    ControlReport, MethodReport, Outcome, RunReport, SCHEMA, ScenarioReport, VerdictKind,
-};
+use crate::report::model::{ControlReport, MethodReport, Outcome, RunReport, SCHEMA, ScenarioReport, VerdictKind};
 use crate::scenario::{Done, Scenario};
 
 /// Methods whose cycles per second are the lab's figure.
@@ -245,24 +243,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(
-        self,
-        known: Option<Outcome>,
-        gate: Option<crate::report::model::GateReport>,
-    ) -> RunReport {
+    fn finish(self, known: Option<Outcome>, gate: Option<crate::report::model::GateReport>) -> RunReport {
         let silent = |control: &ControlReport| control.must_bite && !control.bit;
         let shut = gate.as_ref().is_some_and(|gate| !gate.open);
         // A silent control is a failed scenario too; it has a code of its own.
-        let silent_ids: Vec<&String> = self
-            .controls
-            .iter()
-            .filter(|c| silent(c))
-            .map(|c| &c.scenario)
-            .collect();
-        let violated = self
-            .scenarios
-            .iter()
-            .any(|report| failed(report) && !silent_ids.contains(&&report.id));
+        let silent_ids: Vec<&String> = self.controls.iter().filter(|c| silent(c)).map(|c| &c.scenario).collect();
+        let violated = self.scenarios.iter().any(|report| failed(report) && !silent_ids.contains(&&report.id));
         let outcome = known.unwrap_or(if violated || (shut && silent_ids.is_empty()) {
             Outcome::Violated
         } else if !silent_ids.is_empty() {
@@ -295,9 +281,8 @@ impl<'a> Run<'a> {
 
 fn speed(methods: &[MethodReport]) -> Option<f64> {
     let timed = methods.iter().filter(|method| TIMED.contains(&method.name.as_str()));
-    let (cycles, time) = timed.fold((0, 0.0), |(cycles, time), method| {
-        (cycles + method.cycles, time + method.duration_s)
-    });
+    let (cycles, time) =
+        timed.fold((0, 0.0), |(cycles, time), method| (cycles + method.cycles, time + method.duration_s));
     (cycles > 0 && time > 0.0).then(|| cycles as f64 / time)
 }
 

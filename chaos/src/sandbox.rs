@@ -23,11 +23,7 @@ pub const DB_FILE: &str = "state.db";
 #[must_use]
 pub fn default_root() -> PathBuf {
     let memory = Path::new("/dev/shm");
-    if memory.is_dir() {
-        memory.to_owned()
-    } else {
-        std::env::temp_dir()
-    }
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
 /// One scenario's folder. Dropped, it is removed and what the agent left
@@ -61,12 +57,7 @@ impl Sandbox {
             let path = dir.path().join(name);
             std::fs::create_dir(&path).map_err(LabError::io("create", &path))?;
         }
-        Ok(Self {
-            dir,
-            case: Arc::clone(case),
-            groups: Vec::new(),
-            launched: 0,
-        })
+        Ok(Self { dir, case: Arc::clone(case), groups: Vec::new(), launched: 0 })
     }
 
     /// A second folder with the same content, for another continuation of the
@@ -123,9 +114,7 @@ impl Sandbox {
         let mut words = vec!["--db", DB_FILE];
         words.extend(args);
         let world = self.world();
-        Launch::new(target, &words, &world, &stem)
-            .env(env.to_vec())
-            .start()
+        Launch::new(target, &words, &world, &stem).env(env.to_vec()).start()
     }
 
     /// Waits for a process of this folder to end.
@@ -163,9 +152,8 @@ impl Sandbox {
         }
         let text = std::fs::read_to_string(file).map_err(LabError::io("read", file))?;
         let points = text.lines().map(|line| {
-            line.parse::<CrashPoint>().map_err(|e| {
-                LabError::Inventory(format!("the agent recorded what is no crash point: {e}"))
-            })
+            line.parse::<CrashPoint>()
+                .map_err(|e| LabError::Inventory(format!("the agent recorded what is no crash point: {e}")))
         });
         points.collect::<Result<_, _>>().map(Some)
     }
@@ -189,12 +177,7 @@ impl Sandbox {
             Ok(())
         })?;
         own_files.sort();
-        Ok(Snapshot {
-            tables,
-            faults,
-            world,
-            own_files,
-        })
+        Ok(Snapshot { tables, faults, world, own_files })
     }
 }
 
@@ -220,10 +203,7 @@ fn content(path: &Path) -> Result<Vec<u8>, LabError> {
     std::fs::read(path).map_err(LabError::io("read", path))
 }
 
-fn walk(
-    dir: &Path,
-    visit: &mut dyn FnMut(&Path) -> Result<(), LabError>,
-) -> Result<(), LabError> {
+fn walk(dir: &Path, visit: &mut dyn FnMut(&Path) -> Result<(), LabError>) -> Result<(), LabError> {
     for entry in std::fs::read_dir(dir).map_err(LabError::io("read", dir))? {
         let entry = entry.map_err(LabError::io("read", dir))?;
         let kind = entry.file_type().map_err(LabError::io("read", dir))?;
@@ -255,11 +235,7 @@ mod tests {
     fn only_what_the_agent_made_is_world() {
         let root = tempfile::tempdir().expect("dir");
         let sandbox = Sandbox::new(root.path(), &Arc::new(PlanCase::report())).expect("sandbox");
-        for (name, content) in [
-            ("artifacts/t1-2.md", "text"),
-            ("state.db-wal", "log"),
-            ("state.db.t1.lock", ""),
-        ] {
+        for (name, content) in [("artifacts/t1-2.md", "text"), ("state.db-wal", "log"), ("state.db.t1.lock", "")] {
             sandbox.write(name, content.as_bytes()).expect("write");
         }
         let look = sandbox.look().expect("look");

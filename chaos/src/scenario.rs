@@ -7,9 +7,7 @@ use crate::error::LabError;
 use crate::facts::{Baseline, Evidence, Expect, Tables};
 use crate::invariant;
 use crate::process::Ended;
-use crate::report::model::{
-    Cell, ControlReport, Finding, RunTimeline, ScenarioReport, TimelineEvent, VerdictKind,
-};
+use crate::report::model::{Cell, ControlReport, Finding, RunTimeline, ScenarioReport, TimelineEvent, VerdictKind};
 use crate::schedule::{CrashPoint, Kill, KillSchedule, Sign};
 use crate::stage::Stage;
 use crate::verdict::Verdict;
@@ -73,8 +71,7 @@ impl Played {
     pub fn and(&mut self, judge: &str, verdict: Verdict) {
         self.checked += 1;
         self.findings.extend(verdict.finding(judge));
-        self.findings
-            .sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
+        self.findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     }
 
     /// The worst of the findings.
@@ -139,11 +136,7 @@ impl Scenario {
             cell: self.cell.clone(),
             timeline: played.evidence.as_ref().map(timeline).unwrap_or_default(),
         };
-        Ok(Done {
-            report,
-            control: played.control,
-            unreachable: played.unreachable,
-        })
+        Ok(Done { report, control: played.control, unreachable: played.unreachable })
     }
 }
 
@@ -241,11 +234,7 @@ fn timeline(evidence: &Evidence) -> Vec<RunTimeline> {
         let mut events = Vec::new();
         if let Some(after) = &run.after {
             let new = after.tables.events.iter().filter(|event| event.seq > known);
-            events.extend(new.map(|event| TimelineEvent {
-                ts: event.ts,
-                kind: event.kind.clone(),
-                step: event.step,
-            }));
+            events.extend(new.map(|event| TimelineEvent { ts: event.ts, kind: event.kind.clone(), step: event.step }));
             known = after.tables.events.last().map_or(known, |event| event.seq);
         }
         rows.push(RunTimeline {

@@ -61,12 +61,7 @@ impl<'a> Stage<'a> {
             runs: Vec::new(),
             observed: Vec::new(),
         };
-        Ok(Self {
-            lab,
-            sandbox,
-            evidence,
-            hold: HOLD,
-        })
+        Ok(Self { lab, sandbox, evidence, hold: HOLD })
     }
 
     /// A fresh folder with the one task [`TASK`].
@@ -127,14 +122,7 @@ impl<'a> Stage<'a> {
     ) -> Result<&RunRecord, LabError> {
         let (outcome, signalled) = self.play(task, kill, env)?;
         let after = Some(self.sandbox.look()?);
-        self.record(RunRecord {
-            task: task.to_owned(),
-            kill: kill.cloned(),
-            expect,
-            outcome,
-            signalled,
-            after,
-        });
+        self.record(RunRecord { task: task.to_owned(), kill: kill.cloned(), expect, outcome, signalled, after });
         Ok(&self.evidence.runs[self.evidence.runs.len() - 1])
     }
 
@@ -143,11 +131,7 @@ impl<'a> Stage<'a> {
     ///
     /// # Errors
     /// See [`Stage::new`].
-    pub fn run_recorded(
-        &mut self,
-        kill: Option<&Kill>,
-        expect: Expect,
-    ) -> Result<Option<Vec<CrashPoint>>, LabError> {
+    pub fn run_recorded(&mut self, kill: Option<&Kill>, expect: Expect) -> Result<Option<Vec<CrashPoint>>, LabError> {
         let file = self.sandbox.record_file();
         let env = vec![("AGENT_CRASH_RECORD", file.to_string_lossy().into_owned())];
         self.run(TASK, kill, expect, &env)?;
@@ -164,23 +148,10 @@ impl<'a> Stage<'a> {
     ///
     /// # Errors
     /// See [`Stage::new`].
-    pub fn finish(
-        &mut self,
-        task: &str,
-        running: Running,
-        expect: Expect,
-        look: bool,
-    ) -> Result<(), LabError> {
+    pub fn finish(&mut self, task: &str, running: Running, expect: Expect, look: bool) -> Result<(), LabError> {
         let outcome = self.sandbox.finish(running)?;
         let after = if look { Some(self.sandbox.look()?) } else { None };
-        self.record(RunRecord {
-            task: task.to_owned(),
-            kill: None,
-            expect,
-            outcome,
-            signalled: false,
-            after,
-        });
+        self.record(RunRecord { task: task.to_owned(), kill: None, expect, outcome, signalled: false, after });
         Ok(())
     }
 
@@ -188,11 +159,7 @@ impl<'a> Stage<'a> {
     ///
     /// # Errors
     /// See [`Stage::new`].
-    pub fn start(
-        &mut self,
-        task: &str,
-        env: &[(&'static str, String)],
-    ) -> Result<Running, LabError> {
+    pub fn start(&mut self, task: &str, env: &[(&'static str, String)]) -> Result<Running, LabError> {
         self.sandbox.start(&self.lab.target, &["run", task], env)
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,6 +11,9 @@ use crate::error::LabError;
 use crate::plan::{PlanCase, stays_inside};
 use crate::process::{Ended, Launch};
 use crate::words;
+
+/// How long a process may take if nobody chooses.
+pub const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The tools of the contract that change nothing outside the database.
 const CONTRACT_PURE: [&str; 2] = ["fetch", "summarize"];
@@ -32,6 +36,8 @@ pub struct Target {
     pub words: Vec<String>,
     /// Names of variables that are taken out of the agent's environment.
     pub scrub: Vec<OsString>,
+    /// How long one process may take before it counts as hung.
+    pub deadline: Duration,
     /// What `tools --json` says; `None` where the agent has no such command and
     /// hence only what the contract promises.
     pub inventory: Option<Inventory>,
@@ -103,6 +109,7 @@ impl Target {
             given: given.to_owned(),
             words: words.into_iter().enumerate().map(absolute).collect(),
             scrub,
+            deadline: DEADLINE,
             inventory: None,
         })
     }
@@ -114,15 +121,12 @@ impl Target {
     /// An agent that cannot be started, and an inventory that cannot be read:
     /// half an inventory would leave crash points untested without a word.
     pub fn ask_inventory(&mut self, dir: &Path) -> Result<(), LabError> {
-        let outcome = Launch::new(self, &["tools", "--json"], dir, &dir.join("tools"))
-            .start()?
-            .finish()?;
+        let outcome = Launch::new(self, &["tools", "--json"], dir, &dir.join("tools")).start()?.finish()?;
         if outcome.ended != Ended::Exited(0) {
             return Ok(());
         }
         let bad = |why: String| LabError::Inventory(why);
-        let inventory: Inventory =
-            serde_json::from_str(&outcome.stdout).map_err(|e| bad(e.to_string()))?;
+        let inventory: Inventory = serde_json::from_str(&outcome.stdout).map_err(|e| bad(e.to_string()))?;
         if inventory.schema != 1 {
             return Err(bad(format!("schema {} is unknown", inventory.schema)));
         }
@@ -158,8 +162,7 @@ impl Target {
 
 fn example(tool: &ToolFacts) -> Result<PlanCase, LabError> {
     let text = tool.example.plan.to_string();
-    let mut case = PlanCase::parse(&tool.name, &text)
-        .map_err(|e| LabError::Inventory(format!("example: {e}")))?;
+    let mut case = PlanCase::parse(&tool.name, &text).map_err(|e| LabError::Inventory(format!("example: {e}")))?;
     for (name, content) in &tool.example.files {
         if !stays_inside(Path::new(name)) {
             let why = format!("the example of `{}` names the file `{name}`", tool.name);
@@ -182,8 +185,7 @@ mod tests {
             std::fs::write(dir.path().join(name), "").expect("write");
         }
         std::fs::create_dir(dir.path().join("run")).expect("dir");
-        let target =
-            Target::new("python3 agent.py run nothing.py", dir.path(), Vec::new()).expect("words");
+        let target = Target::new("python3 agent.py run nothing.py", dir.path(), Vec::new()).expect("words");
         let script = dir.path().join("agent.py").to_string_lossy().into_owned();
         assert_eq!(target.words, ["python3", &script, "run", "nothing.py"]);
         let target = Target::new("./agent.py", dir.path(), Vec::new()).expect("words");

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::facts::{
-    Baseline, EventRow, Evidence, Expect, RunRecord, Snapshot, StepRow, Tables, TaskEnd, TaskRow,
-};
+use crate::facts::{Baseline, EventRow, Evidence, Expect, RunRecord, Snapshot, StepRow, Tables, TaskEnd, TaskRow};
 use crate::invariant;
 use crate::plan::PlanCase;
 use crate::process::{Ended, Outcome};
@@ -42,11 +40,7 @@ impl Story {
         let steps = clean.case.steps.len();
         Self {
             evidence: play(point),
-            baseline: Baseline {
-                evidence: clean,
-                comparable: vec![true; steps],
-                between: BTreeMap::new(),
-            },
+            baseline: Baseline { evidence: clean, comparable: vec![true; steps], between: BTreeMap::new() },
         }
     }
 
@@ -73,13 +67,7 @@ impl Story {
     }
 
     /// Puts an event before the `nth` one of the kind `before`, in its run.
-    pub(crate) fn insert_event(
-        &mut self,
-        kind: &str,
-        step: Option<usize>,
-        before: &str,
-        nth: usize,
-    ) {
+    pub(crate) fn insert_event(&mut self, kind: &str, step: Option<usize>, before: &str, nth: usize) {
         let mut event = self.event(before, nth).clone();
         let at = event.seq;
         event.kind = kind.to_owned();
@@ -125,14 +113,7 @@ pub(crate) fn misses(name: &str, story: &Story, why: &str) {
 }
 
 pub(crate) fn outcome(ended: Ended) -> Outcome {
-    Outcome {
-        started_at: 1.0,
-        ended_at: 2.0,
-        ended,
-        stdout: String::new(),
-        stderr: String::new(),
-        survivors: None,
-    }
+    Outcome { started_at: 1.0, ended_at: 2.0, ended, stdout: String::new(), stderr: String::new(), survivors: None }
 }
 
 fn play(point: Option<CrashPoint>) -> Evidence {
@@ -186,11 +167,7 @@ impl Agent {
         };
         let mut agent = Self(Snapshot {
             tables: Tables {
-                tasks: vec![TaskRow {
-                    id: TASK.to_owned(),
-                    goal: case.goal.clone(),
-                    status: "pending".to_owned(),
-                }],
+                tasks: vec![TaskRow { id: TASK.to_owned(), goal: case.goal.clone(), status: "pending".to_owned() }],
                 steps: case.steps.iter().enumerate().map(step).collect(),
                 events: Vec::new(),
             },

@@ -19,11 +19,7 @@ impl Verdict {
     /// complaint a line.
     #[must_use]
     pub fn of(complaints: &[String]) -> Self {
-        if complaints.is_empty() {
-            Self::Holds
-        } else {
-            Self::Violated(complaints.join("\n"))
-        }
+        if complaints.is_empty() { Self::Holds } else { Self::Violated(complaints.join("\n")) }
     }
 
     /// Whether the property holds.
@@ -40,11 +36,7 @@ impl Verdict {
             Self::Violated(why) => (VerdictKind::Violated, why),
             Self::NotReached(why) => (VerdictKind::NotReached, why),
         };
-        Some(Finding {
-            invariant: judge.to_owned(),
-            verdict,
-            why,
-        })
+        Some(Finding { invariant: judge.to_owned(), verdict, why })
     }
 }
 

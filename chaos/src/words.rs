@@ -42,12 +42,7 @@ pub fn quote(word: &str) -> String {
     }
 }
 
-fn quoted(
-    quote: char,
-    chars: &mut std::str::Chars<'_>,
-    word: &mut String,
-    line: &str,
-) -> Result<(), LabError> {
+fn quoted(quote: char, chars: &mut std::str::Chars<'_>, word: &mut String, line: &str) -> Result<(), LabError> {
     loop {
         match chars.next() {
             None => return Err(bad(line, "a quote is not closed")),

@@ -22,11 +22,21 @@ pub struct Finding {
     pub what: String,
 }
 
-/// Audits one task, or all of them. An empty list says that storage, journal and tables agree.
+/// Audits one task, or all of them. An empty list says that storage, journal and tables agree. Runs may be at work
+/// meanwhile: all is read from one state.
 ///
 /// # Errors
 /// The database cannot be read at all. `ErrorKind::Missing` where `task` names a task that is not there.
 pub fn audit(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<Vec<Finding>, StoreError> {
+    let mut findings = Vec::new();
+    reader.snapshot(&mut |reader| {
+        findings = audit_state(reader, task)?;
+        Ok(())
+    })?;
+    Ok(findings)
+}
+
+fn audit_state(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<Vec<Finding>, StoreError> {
     let storage = reader.integrity()?;
     let mut findings: Vec<Finding> =
         storage.into_iter().map(|what| Finding { task: None, step: None, what: format!("storage: {what}") }).collect();

@@ -237,7 +237,11 @@ fn compare(target: &Path, content: &[u8]) -> Result<(), PublishError> {
     file.sync_all().map_err(unsynced(target))
 }
 
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), PublishError> {
+/// Makes the names in `folder` durable.
+///
+/// # Errors
+/// See [`PublishError`].
+pub fn sync_folder(folder: &Path) -> Result<(), PublishError> {
     let handle = File::open(folder).map_err(failed("open the folder", folder))?;
     match handle.sync_all() {
         // Some file systems have no such operation for folders, and none of the danger either.

@@ -6,6 +6,12 @@ use anyhow::Result;
 
 use crate::util;
 
+/// The inventory of tools, effects and crash points, pinned: losing one is a visible difference.
+const INVENTORY: &str = "fixtures/data/crash_points.txt";
+
+/// Options under which a run still finds every crash point, so that the inventory can be compared.
+const WHOLE: &[&str] = &["--bless", "--seed", "--jobs", "--out", "--json", "--deep"];
+
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let agent = util::build(&["-p", "agent", "--bin", "agent"], false)?;
     let chaos = util::build(&["-p", "chaos", "--bin", "chaos"], false)?;
@@ -16,6 +22,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     lab.arg(command.unwrap_or("run"));
     if command.is_none_or(|command| command != "report") {
         lab.arg("--agent").arg(agent);
+    }
+    if command.is_none() && args.iter().filter(|arg| arg.starts_with('-')).all(|arg| WHOLE.contains(&arg.as_str())) {
+        lab.args(["--gate", INVENTORY]);
     }
     lab.args(&args[usize::from(command.is_some())..]);
     util::run(&mut lab)

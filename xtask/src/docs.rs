@@ -35,7 +35,8 @@ pub(crate) fn check() -> Result<()> {
 /// Each document with a block: path, text now, text as it should be.
 fn rewritten() -> Result<Vec<(String, String, String)>> {
     let agent = util::build(&["-p", "agent", "--bin", "agent"], false)?;
-    let blocks = blocks(&agent)?;
+    let chaos = util::build(&["-p", "chaos", "--bin", "chaos"], false)?;
+    let blocks = blocks(&agent, &chaos)?;
     let mut documents = Vec::new();
     for path in util::files(".md")? {
         let path = path.to_string_lossy().into_owned();
@@ -62,10 +63,14 @@ fn fill(text: &str, blocks: &BTreeMap<&str, String>) -> Result<String> {
     Ok(new)
 }
 
-fn blocks(agent: &Path) -> Result<BTreeMap<&'static str, String>> {
+fn blocks(agent: &Path, chaos: &Path) -> Result<BTreeMap<&'static str, String>> {
     let help = util::read(Command::new(agent).arg("--help"))?;
     let inventory: Value = serde_json::from_str(&util::read(Command::new(agent).args(["tools", "--json"]))?)?;
+    let lab = util::read(Command::new(chaos).arg("--help"))?;
     Ok(BTreeMap::from([
+        ("chaos-methods", table("| method | what it does |", &section(&lab, "Methods:"))),
+        ("chaos-properties", table("| property | what it says |", &section(&lab, "Properties:"))),
+        ("chaos-exit-codes", table("| code | meaning |", &section(&lab, "Exit codes:"))),
         ("demo", demo(agent)?),
         ("exit-codes", table("| code | meaning |", &section(&help, "Exit codes:"))),
         ("environment", table("| variable | meaning |", &section(&help, "Environment:"))),
@@ -83,11 +88,17 @@ fn demo(agent: &Path) -> Result<String> {
     Ok(format!("```text\n{}\n```", act.replace(&*folder.to_string_lossy(), "/tmp/agent-demo-x7Qk2N").trim_end()))
 }
 
-/// The two columns of a section of the help text.
+/// The two columns of a section of the help text. A line without a second column goes on with the one before.
 fn section(help: &str, title: &str) -> Vec<(String, String)> {
-    let lines = help.lines().skip_while(|line| *line != title).skip(1).take_while(|line| !line.is_empty());
-    let pairs = lines.filter_map(|line| line.trim().split_once("  "));
-    pairs.map(|(name, meaning)| (format!("`{}`", name.trim()), meaning.trim().to_owned())).collect()
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for line in help.lines().skip_while(|line| *line != title).skip(1).take_while(|line| !line.trim().is_empty()) {
+        match (line.trim().split_once("  "), rows.last_mut()) {
+            (Some((name, meaning)), _) => rows.push((format!("`{}`", name.trim()), meaning.trim().to_owned())),
+            (None, Some((_, meaning))) => *meaning = format!("{meaning} {}", line.trim()),
+            (None, None) => {}
+        }
+    }
+    rows
 }
 
 fn table(head: &str, rows: &[(String, String)]) -> String {
@@ -142,6 +153,13 @@ fn code(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_section_has_two_columns_and_wrapped_lines() {
+        let help = "Codes:\n  0  all is\n  well\n  1  not\n\nMore:\n  2  no";
+        let rows = [("`0`", "all is well"), ("`1`", "not")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(section(help, "Codes:"), rows);
+    }
 
     #[test]
     fn a_block_is_replaced_and_the_rest_is_kept() {

@@ -25,8 +25,9 @@ enum Task {
     /// Every check there is; what CI runs.
     Test,
     /// The crash tests: build the agent and put it under the lab.
+    #[command(disable_help_flag = true)]
     Chaos {
-        /// Passed on to `chaos run`.
+        /// Passed on to `chaos run`, or to the command of `chaos` that is named first; try --help.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },

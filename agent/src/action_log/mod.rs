@@ -1,15 +1,15 @@
 //! The action log: the journal of a task as a JSONL file, for audit and shipping.
 //!
 //! It is one more reader of the journal and never steers anything. Under the task's lease [`ActionLog`] moves a cursor
-//! along the journal and writes a line for every event that the log shows; what happened before this run, and the log
-//! does not have, is written first, marked as reconciled. So a line that was lost to a crash, or a log that was lost
-//! whole, comes back in the journal's order, and no event is written twice: a line carries the run and the `seq` of its
-//! event, which say without doubt which event it stands for.
+//! along the journal and writes a line for every event that the log shows. At its start it first writes what the log
+//! lacks of the events before, marked as reconciled where another run caused them. So a line that a crash has lost, or a
+//! log that was lost whole, comes back in the journal's order, before anything new; and nothing is written twice, since a
+//! line carries the run and the `seq` of its event, which say without doubt which event it stands for.
 //!
-//! * `line`: which event becomes which line, and how lines are read back;
-//! * `append`: one `write` per line under the file's lock, which seals a torn last line as it comes upon it;
-//! * `scan`: what the log already has;
-//! * `position`: how far it need not be read, kept in the database and verified against the file.
+//! * `line`: which event becomes which line;
+//! * `append`: one `write` for each line, under the file's lock, so that several tasks can share a log;
+//! * `scan`: what the log has already; it skips whatever is not ours and never fails on it;
+//! * `position`: how far the log need not be read, kept in the database and verified against the file.
 
 mod append;
 mod error;
@@ -21,144 +21,151 @@ pub(crate) use error::LogError;
 
 use std::path::Path;
 
-use store::model::{EventKind, JournalEntry, RunId, TaskId};
-use store::{Crash, CrashSite, Reader, TaskSession, limits};
+use store::model::{JournalEntry, RunId, TaskId};
+use store::{Crash, CrashSite, TaskSession, limits};
 
-use append::{LogFile, Lock};
-use line::{Names, Story};
+use append::{Lock, LogFile};
+use line::Names;
 use scan::Seen;
 
-/// The log is open, and its name durable; nothing is read or written.
-pub(crate) const OPENED: CrashSite = CrashSite("log.opened");
-/// An event is committed, its line is not written. The step is the event's.
-pub(crate) const BEFORE_APPEND: CrashSite = CrashSite("log.before_append");
-/// The line is written and synced; while a log is reconciled, written.
-pub(crate) const APPENDED: CrashSite = CrashSite("log.appended");
+/// The log is open, its name is durable; it is not read yet.
+const OPENED: CrashSite = CrashSite("log.opened");
 /// A torn last line has got its line break.
-pub(crate) const SEALED: CrashSite = CrashSite("log.sealed");
+const SEALED: CrashSite = CrashSite("log.sealed");
 /// The log is read, what it lacks is not written.
-pub(crate) const SCANNED: CrashSite = CrashSite("log.scanned");
+const SCANNED: CrashSite = CrashSite("log.scanned");
 /// The log has every event that the journal has.
-pub(crate) const RECONCILED: CrashSite = CrashSite("log.reconciled");
-/// The position in the log is kept.
-pub(crate) const POSITIONED: CrashSite = CrashSite("log.positioned");
+const RECONCILED: CrashSite = CrashSite("log.reconciled");
+/// An event is committed, its line is not written. The step is the event's.
+const BEFORE_APPEND: CrashSite = CrashSite("log.before_append");
+/// The line is written and synced.
+const APPENDED: CrashSite = CrashSite("log.appended");
 
-/// Sites within steps.
-pub(crate) const STEP_SITES: &[CrashSite] = &[BEFORE_APPEND, APPENDED, POSITIONED];
-/// Sites outside steps.
-pub(crate) const RUN_SITES: &[CrashSite] =
-    &[OPENED, BEFORE_APPEND, APPENDED, SEALED, SCANNED, RECONCILED, POSITIONED];
+/// Crash points within steps, passed where there is a log.
+pub(crate) const STEP_SITES: &[CrashSite] = &[BEFORE_APPEND, APPENDED];
+/// Crash points outside steps, passed where there is a log.
+pub(crate) const RUN_SITES: &[CrashSite] = &[OPENED, SEALED, SCANNED, RECONCILED, BEFORE_APPEND, APPENDED];
 
-/// The log of one task, as this process writes it.
+/// The log of one task, as one run writes it.
 pub(crate) struct ActionLog {
     file: LogFile,
     task: TaskId,
     run: RunId,
     crash: Crash,
-    /// Every event up to this `seq` that the log shows is in it.
-    cursor: i64,
-    /// How far the log was when its position was last kept.
-    kept: u64,
     names: Names,
+    /// The log has every event up to this `seq`.
+    cursor: i64,
+    /// The length of the log when its position was last kept.
+    kept: u64,
 }
 
 impl ActionLog {
-    /// Opens the log of `task` for the run `run`, or makes it.
+    /// Opens the log for a run of a task, and makes it where there is none. Nothing is written yet.
     pub(crate) fn open(path: &Path, task: &TaskId, run: &RunId, crash: &Crash) -> Result<Self, LogError> {
         let file = LogFile::open(path)?;
         crash.scope(None).point(OPENED);
         let names = Names::new(task.clone());
-        Ok(Self { file, task: task.clone(), run: run.clone(), crash: crash.clone(), cursor: 0, kept: 0, names })
+        Ok(Self { file, task: task.clone(), run: run.clone(), crash: crash.clone(), names, cursor: 0, kept: 0 })
     }
 
-    /// Seals the log and reconciles it with the journal. To be called under the task's lease, before anything happens.
+    /// Seals the log and reconciles it with the journal. To be called under the task's lease, before the run begins.
     pub(crate) fn start(&mut self, session: &mut TaskSession<'_>) -> Result<(), LogError> {
-        let points = self.crash.clone();
-        let points = points.scope(None);
-        // One lock from the seal to the last line: others append before or after, never in between.
+        // One lock for all of it: what other tasks write comes before or after, never between the lines.
         let lock = self.file.lock()?;
         if self.file.seal(&lock)? {
-            points.point(SEALED);
+            self.crash.scope(None).point(SEALED);
         }
-        let from = position::verified(&self.file, session.reader(), &self.task)?;
-        self.kept = from.offset;
-        self.cursor = from.seq;
-        let mut seen = Seen::default();
-        if self.is_behind(session.reader())? {
-            scan::scan(&self.file, from.offset, &self.task, &mut seen)?;
-            points.point(SCANNED);
-            while self.write_page(session, &lock, Some(&mut seen))? {}
+        let known = position::verified(&self.file, session.reader(), &self.task)?;
+        (self.cursor, self.kept) = (known.seq, known.offset);
+        if !session.reader().journal(Some(&self.task), self.cursor, 1)?.is_empty() {
+            let mut seen = scan::scan(&self.file, known.offset, &self.task)?;
+            self.crash.scope(None).point(SCANNED);
+            self.reconcile(session, &lock, &mut seen)?;
         }
         drop(lock);
-        points.point(RECONCILED);
-        self.keep_position(session, None, false)
+        self.crash.scope(None).point(RECONCILED);
+        self.keep_position(session)
     }
 
-    /// Writes what was journaled since the last call.
-    pub(crate) fn catch_up(&mut self, session: &mut TaskSession<'_>, step: Option<u32>) -> Result<(), LogError> {
-        while self.is_behind(session.reader())? {
-            let lock = self.file.lock()?;
-            self.write_page(session, &lock, None)?;
-        }
-        let over = session.state().status.is_over();
-        self.keep_position(session, step, over)
-    }
-
-    /// Writes that there was nothing to do. It is no event of the journal.
-    pub(crate) fn already_done(&mut self, at: f64) -> Result<(), LogError> {
-        let line = line::already_done(&self.task, &self.run, at);
-        let points = self.crash.clone();
-        let points = points.scope(None);
-        points.point(BEFORE_APPEND);
-        let lock = self.file.lock()?;
-        self.file.append(&lock, &line)?;
-        drop(lock);
-        self.file.sync()?;
-        points.point(APPENDED);
-        Ok(())
-    }
-
-    fn is_behind(&self, reader: &mut dyn Reader) -> Result<bool, LogError> {
-        Ok(!reader.journal(Some(&self.task), self.cursor, 1)?.is_empty())
-    }
-
-    /// Writes the next events of the journal, each with one write. They are synced one by one; all at once where they
-    /// are checked against what the log has, since then there may be many, and a kill has them checked again.
-    fn write_page(
-        &mut self,
-        session: &mut TaskSession<'_>,
-        lock: &Lock<'_>,
-        mut seen: Option<&mut Seen>,
-    ) -> Result<bool, LogError> {
-        let page = session.reader().journal(Some(&self.task), self.cursor, limits::JOURNAL_PAGE)?;
-        let mut unsynced = false;
-        for entry in &page {
-            if let Some(event) = Story::event(entry, session.reader(), &self.task)? {
-                let known = seen.as_mut().is_some_and(|seen| seen.take(entry, event));
-                if !known {
-                    self.write_entry(session, lock, entry, event)?;
-                    unsynced = seen.is_some();
+    /// Writes the events that the log lacks. They are synced a page at a time, since a lost log may lack very many; a
+    /// kill before that costs nothing, what the file then lacks is found again.
+    fn reconcile(&mut self, session: &mut TaskSession<'_>, lock: &Lock, seen: &mut Seen) -> Result<(), LogError> {
+        loop {
+            let page = session.reader().journal(Some(&self.task), self.cursor, limits::JOURNAL_PAGE)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            let mut written = false;
+            for entry in &page {
+                let Some(event) = line::event(entry, session.reader())? else { continue };
+                if seen.take(entry, event) {
+                    continue;
                 }
+                self.crash.scope(entry.step).point(BEFORE_APPEND);
+                let line = self.line(session, entry, event)?;
+                self.file.append(lock, &line)?;
+                written = true;
             }
-            if !unsynced {
+            if written {
+                self.file.sync()?;
+            }
+            self.cursor = last.seq;
+        }
+    }
+
+    /// Writes what was journaled since the last call. After an error the next call begins with the same event.
+    pub(crate) fn catch_up(&mut self, session: &mut TaskSession<'_>) -> Result<(), LogError> {
+        loop {
+            let page = session.reader().journal(Some(&self.task), self.cursor, limits::JOURNAL_PAGE)?;
+            for entry in &page {
+                if let Some(event) = line::event(entry, session.reader())? {
+                    let line = self.line(session, entry, event)?;
+                    self.append(entry.step, &line)?;
+                }
                 self.cursor = entry.seq;
             }
+            if page.len() < limits::JOURNAL_PAGE as usize {
+                return self.keep_position(session);
+            }
         }
-        Ok(false)
     }
 
-    fn write_entry(
-        &mut self,
-        _session: &mut TaskSession<'_>,
-        _lock: &Lock<'_>,
-        _entry: &JournalEntry,
-        _event: &str,
-    ) -> Result<(), LogError> {
+    /// Writes that the task was done before. This is no event of the journal: nothing has happened.
+    pub(crate) fn already_done(&mut self, at: f64) -> Result<(), LogError> {
+        let line = line::already_done(&self.task, &self.run, at);
+        self.append(None, &line)
+    }
+
+    fn append(&mut self, step: Option<u32>, line: &[u8]) -> Result<(), LogError> {
+        self.crash.scope(step).point(BEFORE_APPEND);
+        let lock = self.file.lock()?;
+        self.file.append(&lock, line)?;
+        // Not under the lock: then the syncs of several tasks are one for the disk.
+        drop(lock);
+        self.file.sync()?;
+        self.crash.scope(step).point(APPENDED);
         Ok(())
     }
 
-    fn keep_position(&mut self, _s: &mut TaskSession<'_>, _step: Option<u32>, _over: bool) -> Result<(), LogError> {
-        let _ = EventKind::ALL;
+    fn line(&mut self, session: &mut TaskSession<'_>, entry: &JournalEntry, event: &str) -> Result<Vec<u8>, LogError> {
+        let name = match entry.step {
+            Some(step) => Some(self.names.of(step, session.reader())?),
+            None => None,
+        };
+        Ok(line::line(entry, event, name, entry.run != self.run))
+    }
+
+    /// Keeps the position when the log has grown enough to be worth a commit, and once more when the task is over, so
+    /// that nobody who asks for it later reads what others have written since.
+    fn keep_position(&mut self, session: &mut TaskSession<'_>) -> Result<(), LogError> {
+        let end = self.file.end();
+        let grown = end.saturating_sub(self.kept);
+        let last = session.state().status.is_over() && end > limits::LOG_POSITION_BYTES && grown > 0;
+        if grown < limits::LOG_POSITION_BYTES && !last {
+            return Ok(());
+        }
+        if let Some(position) = position::at(&self.file, end, self.cursor)? {
+            session.keep_log_position(self.file.name(), &position)?;
+            self.kept = end;
+        }
         Ok(())
     }
 }

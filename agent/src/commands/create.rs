@@ -9,7 +9,7 @@ use store::sqlite::SqliteStore;
 use store::{Clock, NewTask, Store, SystemClock, limits};
 
 use super::{say, task_id};
-use crate::arm;
+use crate::arm::{self, Course};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 
@@ -21,7 +21,7 @@ pub(crate) fn create(db: &Path, task: &str, plan_file: &Path) -> Result<Exit, Fa
     let steps = u32::try_from(plan.steps.len()).unwrap_or(u32::MAX);
     if let Some(point) = &config.crash_at {
         let tool_of = |step: u32| Ok(plan.steps[step as usize].tool.clone());
-        arm::check(point, steps, tool_of)?;
+        arm::check(point, Course { steps, log: false, completion: false }, tool_of)?;
     }
     let mut store = SqliteStore::open_or_create(db, arm::arm(&config)?)?;
     store.create(&NewTask { id: &task, plan: &plan, run: &RunId::random(), at: SystemClock.now() })?;

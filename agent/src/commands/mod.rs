@@ -5,24 +5,29 @@ mod completions;
 mod create;
 mod demo;
 mod export;
+mod inbox;
 mod list;
 mod retry;
 mod run;
 mod status;
 mod tools;
 mod verify;
+mod work;
 
 pub(crate) use backup::backup;
 pub(crate) use completions::completions;
 pub(crate) use create::create;
 pub(crate) use demo::demo;
 pub(crate) use export::export;
+pub(crate) use inbox::{Request as InboxRequest, inbox};
 pub(crate) use list::list;
 pub(crate) use retry::retry;
 pub(crate) use run::run;
+pub use run::{Parts, run_with};
 pub(crate) use status::status;
 pub(crate) use tools::tools;
 pub(crate) use verify::verify;
+pub(crate) use work::LogChoice;
 
 use std::path::Path;
 
@@ -32,9 +37,12 @@ use ::store::sqlite::SqliteReader;
 
 use crate::exit::{Exit, Failure};
 
-/// Says what was done, to people.
+/// Says what was done, to people. Where nobody can be told, it is done all the same.
 macro_rules! say {
-    ($($arg:tt)*) => { anstream::eprintln!($($arg)*) };
+    ($($arg:tt)*) => {{
+        use std::io::Write as _;
+        let _best_effort = writeln!(anstream::stderr(), $($arg)*);
+    }};
 }
 pub(crate) use say;
 

@@ -2,76 +2,45 @@
 
 use std::path::Path;
 
-use store::model::{RunId, TaskId, TaskState, TaskStatus};
+use store::model::{RunId, TaskId, TaskState};
 use store::sqlite::SqliteStore;
-use store::{Reader, SystemClock, TaskSession};
+use store::Reader;
 
-use super::{open_for, say, task_id, unknown};
-use crate::arm;
+use super::work::{Log, LogChoice, Work, check_ahead, over, report};
+use super::{open_for, task_id, unknown};
+use crate::arm::{self, Course};
+use crate::completion::Completion;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::progress::Progress;
-use crate::runner::{Outcome, Runner, preflight};
 use crate::signals::Stop;
 
-pub(crate) fn run(db: &Path, task: &str) -> Result<Exit, Failure> {
+pub(crate) fn run(db: &Path, task: &str, log: Option<LogChoice<'_>>) -> Result<Exit, Failure> {
     let config = Config::from_env()?;
     let task = task_id(task)?;
-    // Looked at without a trace first: a task that is unknown or over gets no lock file and no migration.
-    let state = look(db, &task, &config)?;
-    if state.status.is_over() {
+    // Looked at without a trace first: a task that is unknown, or over with nothing to look after, gets no lock file
+    // and no migration.
+    let (state, completion) = look(db, &task, &config, log.is_some())?;
+    if state.status.is_over() && completion.is_none() && log.is_none() {
         return Ok(report(&task, &over(state), "already "));
     }
     let stop = Stop::on_signals()?;
     let crash = arm::arm(&config)?;
+    let run = RunId::random();
+    let log = Log::open(log, &task, &run, &crash)?;
     let mut store = SqliteStore::open(db, crash.clone())?;
-    let session = TaskSession::open(&mut store, &SystemClock, &task, &RunId::random())?;
-    let mut progress = Progress::new(session.state());
-    let runner = Runner { session, config: &config, crash: &crash, stop: &stop, observer: &mut progress };
-    let outcome = runner.run()?;
-    drop(progress);
-    Ok(report(&task, &outcome, ""))
+    Work { task: &task, run: &run, config: &config, crash: &crash, stop: &stop, log }.carry_on(&mut store)
 }
 
-/// The task's state, once everything that can be checked by reading is in order.
-fn look(db: &Path, task: &TaskId, config: &Config) -> Result<TaskState, Failure> {
+/// The task's state and completion, once everything that can be checked by reading is in order.
+fn look(db: &Path, task: &TaskId, config: &Config, log: bool) -> Result<(TaskState, Option<Completion>), Failure> {
     let mut reader = open_for(db, task)?;
     let state = reader.load(task)?.ok_or_else(|| unknown(db, task))?;
+    let completion = check_ahead(&mut reader, task, state)?;
     if let Some(point) = &config.crash_at {
-        arm::check(point, state.steps, |step| {
+        let course = Course { steps: state.steps, log, completion: completion.is_some() };
+        arm::check(point, course, |step| {
             Ok(reader.steps(task, step, 1)?.pop().map(|row| row.tool).unwrap_or_default())
         })?;
     }
-    if !state.status.is_over() {
-        preflight(&mut reader, task, state)?;
-    }
-    Ok(state)
-}
-
-fn over(state: TaskState) -> Outcome {
-    match state.status {
-        TaskStatus::Failed => Outcome::Failed { step: state.cursor, error: None },
-        _ => Outcome::Done,
-    }
-}
-
-fn report(task: &TaskId, outcome: &Outcome, already: &str) -> Exit {
-    match outcome {
-        Outcome::Done => {
-            say!("task `{task}` is {already}done");
-            Exit::Done
-        }
-        Outcome::Failed { step, error } => {
-            let why = match error {
-                Some(error) => format!("step {step} used up its attempts: {error}"),
-                None => format!("step {step} used up its attempts"),
-            };
-            say!("task `{task}` has {already}failed: {why}; `agent retry` gives it new ones");
-            Exit::TaskFailed
-        }
-        Outcome::Stopped(exit) => {
-            say!("task `{task}` is stopped by a signal; `agent run` goes on with it");
-            *exit
-        }
-    }
+    Ok((state, completion))
 }

@@ -60,8 +60,8 @@ fn never_half(
 ) {
     for (when, snapshot) in evidence.snapshots() {
         for (name, content) in &snapshot.world {
-            let whole = must.get(name) == Some(content)
-                || between.get(name).is_some_and(|known| known.contains(content));
+            let whole =
+                must.get(name) == Some(content) || between.get(name).is_some_and(|known| known.contains(content));
             if must.contains_key(name) && !whole {
                 let bytes = content.len();
                 complaints.push(format!("{when}: `{name}` is no whole result ({bytes} bytes)"));

@@ -45,8 +45,7 @@ fn only_added(evidence: &Evidence, complaints: &mut Vec<String>) {
 }
 
 fn well_formed(event: &EventRow) -> Result<(), String> {
-    let Keys(keys) = serde_json::from_str(&event.data)
-        .map_err(|e| format!("its data is no JSON object: {e}"))?;
+    let Keys(keys) = serde_json::from_str(&event.data).map_err(|e| format!("its data is no JSON object: {e}"))?;
     if !keys.is_sorted() {
         return Err(format!("the keys of its data are not sorted: {}", event.data));
     }

@@ -31,10 +31,7 @@ fn replay_complaints(tables: &Tables) -> Vec<String> {
             told.take(event);
         }
         if row.status != told.task {
-            complaints.push(format!(
-                "{} is {}, replayed it is {}",
-                row.id, row.status, told.task
-            ));
+            complaints.push(format!("{} is {}, replayed it is {}", row.id, row.status, told.task));
         }
         for step in tables.steps_of(&row.id) {
             let (status, attempts) = told.steps.get(&step.idx).copied().unwrap_or(("pending", 0));

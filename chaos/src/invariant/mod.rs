@@ -92,10 +92,8 @@ pub const ALL: [Invariant; 11] = [
 /// come before what was not reached.
 #[must_use]
 pub fn judge(evidence: &Evidence, baseline: &Baseline) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = ALL
-        .iter()
-        .filter_map(|judge| (judge.check)(evidence, baseline).finding(judge.name))
-        .collect();
+    let mut findings: Vec<Finding> =
+        ALL.iter().filter_map(|judge| (judge.check)(evidence, baseline).finding(judge.name)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     findings
 }

@@ -50,8 +50,7 @@ mod tests {
     #[test]
     fn the_database_and_its_lock_may_stay() {
         let mut story = Story::killed_at("after_effect:2");
-        story.last().own_files =
-            ["state.db", "state.db-wal", "state.db.t1.lock"].map(str::to_owned).to_vec();
+        story.last().own_files = ["state.db", "state.db-wal", "state.db.t1.lock"].map(str::to_owned).to_vec();
         holds("no_stray_files", &story);
     }
 

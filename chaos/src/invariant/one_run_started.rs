@@ -31,9 +31,7 @@ fn of_task(evidence: &Evidence, task: &str, complaints: &mut Vec<String>) {
             if !(least..=most).contains(&found) {
                 let labels: Vec<String> = group.iter().map(|&i| evidence.label(i)).collect();
                 let labels = if labels.is_empty() { "other tasks' runs".to_owned() } else { labels.join(", ") };
-                complaints.push(format!(
-                    "{labels}: {found} run_started of {task}, must be {least} to {most}"
-                ));
+                complaints.push(format!("{labels}: {found} run_started of {task}, must be {least} to {most}"));
             }
             group.clear();
             before = &after.tables;

@@ -32,12 +32,7 @@ fn new_events<'a>(before: &Tables, after: &'a Tables, task: &'a str) -> Vec<&'a 
     after.events_of(task).filter(|event| event.seq > known).collect()
 }
 
-fn recovered_what_was_interrupted(
-    interrupted: &Steps,
-    new: &[&EventRow],
-    label: &str,
-    complaints: &mut Vec<String>,
-) {
+fn recovered_what_was_interrupted(interrupted: &Steps, new: &[&EventRow], label: &str, complaints: &mut Vec<String>) {
     let Some(begin) = new.iter().position(|event| event.kind == "run_started") else {
         // Recovery and run_started are one transaction, so there is neither.
         if let Some(event) = new.iter().find(|event| event.kind == "step_recovered") {
@@ -55,9 +50,7 @@ fn recovered_what_was_interrupted(
     let listed = new[begin].field("recovered");
     let as_listed: Option<Vec<usize>> = serde_json::from_value(listed.clone()).ok();
     if as_listed.map(|list| list.into_iter().collect()).as_ref() != Some(interrupted) {
-        complaints.push(format!(
-            "{label}: interrupted were the steps {interrupted:?}, run_started says {listed}"
-        ));
+        complaints.push(format!("{label}: interrupted were the steps {interrupted:?}, run_started says {listed}"));
     }
     for event in new[begin..].iter().filter(|event| event.kind == "step_recovered") {
         complaints.push(format!("{label}: {} comes after run_started", event.describe()));
@@ -65,35 +58,17 @@ fn recovered_what_was_interrupted(
 }
 
 /// A run recovers its own task and no other.
-fn others_untouched(
-    before: &Tables,
-    after: &Tables,
-    task: &str,
-    label: &str,
-    complaints: &mut Vec<String>,
-) {
+fn others_untouched(before: &Tables, after: &Tables, task: &str, label: &str, complaints: &mut Vec<String>) {
     let known = before.events.last().map_or(0, |event| event.seq);
-    let foreign = after
-        .events
-        .iter()
-        .filter(|event| event.seq > known && event.task != task && event.kind == "step_recovered");
+    let foreign =
+        after.events.iter().filter(|event| event.seq > known && event.task != task && event.kind == "step_recovered");
     for event in foreign {
-        complaints.push(format!(
-            "{label}: {} belongs to the task {}",
-            event.describe(),
-            event.task
-        ));
+        complaints.push(format!("{label}: {} belongs to the task {}", event.describe(), event.task));
     }
 }
 
 /// The contract's points lie where the contract says.
-fn landed(
-    point: &CrashPoint,
-    after: &Tables,
-    task: &str,
-    label: &str,
-    complaints: &mut Vec<String>,
-) {
+fn landed(point: &CrashPoint, after: &Tables, task: &str, label: &str, complaints: &mut Vec<String>) {
     let (true, Some(step)) = (point.is_of_contract(), point.step) else {
         return;
     };

@@ -21,10 +21,7 @@ pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
 /// What the tables called committed before a run must not be started by it.
 fn committed_ran_again(before: &Tables, after: &Tables, label: &str, complaints: &mut Vec<String>) {
     let known = before.events.last().map_or(0, |event| event.seq);
-    let started = after
-        .events
-        .iter()
-        .filter(|event| event.seq > known && event.kind == "step_started");
+    let started = after.events.iter().filter(|event| event.seq > known && event.kind == "step_started");
     for event in started {
         if event.step.is_some_and(|step| before.is_done(&event.task, step)) {
             complaints.push(format!(
@@ -49,10 +46,8 @@ fn in_the_journal(tables: &Tables, task: &str, complaints: &mut Vec<String>) {
                 }
                 finished.push(step);
             }
-            ("step_started", Some(step)) if finished.contains(&step) => complaints.push(format!(
-                "event {} of {task} starts a step that is finished in the journal",
-                event.describe()
-            )),
+            ("step_started", Some(step)) if finished.contains(&step) => complaints
+                .push(format!("event {} of {task} starts a step that is finished in the journal", event.describe())),
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::facts::{Baseline, Evidence, TaskEnd, Tables};
+use crate::facts::{Baseline, Evidence, Tables, TaskEnd};
 use crate::verdict::Verdict;
 
 /// Outputs committed so far: (task, step) -> output.
@@ -35,13 +35,7 @@ pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
     Verdict::of(&complaints)
 }
 
-fn plan_stands(
-    evidence: &Evidence,
-    tables: &Tables,
-    task: &str,
-    when: &str,
-    complaints: &mut Vec<String>,
-) {
+fn plan_stands(evidence: &Evidence, tables: &Tables, task: &str, when: &str, complaints: &mut Vec<String>) {
     let case = &evidence.case;
     match tables.task(task) {
         None => return complaints.push(format!("{when}: the task {task} is gone")),
@@ -65,20 +59,13 @@ fn plan_stands(
     }
 }
 
-fn outputs_stand(
-    committed: &mut Committed,
-    tables: &Tables,
-    when: &str,
-    complaints: &mut Vec<String>,
-) {
+fn outputs_stand(committed: &mut Committed, tables: &Tables, when: &str, complaints: &mut Vec<String>) {
     for ((task, idx), output) in committed.iter() {
         let now = tables.step(task, *idx).filter(|row| row.status == "done");
         let now = now.and_then(|row| row.output.as_ref());
         if now != Some(output) {
             let now = now.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-            complaints.push(format!(
-                "{when}: step {idx} of {task} was committed with {output} and now has {now}"
-            ));
+            complaints.push(format!("{when}: step {idx} of {task} was committed with {output} and now has {now}"));
         }
     }
     for step in tables.steps.iter().filter(|row| row.status == "done") {

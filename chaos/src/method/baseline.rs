@@ -10,11 +10,8 @@ use crate::invariant;
 use crate::scenario::{Played, Scenario};
 
 /// See the file's head.
-pub(super) const METHOD: Method = Method {
-    name: "baseline",
-    about: "no crash; the reference outcome for all others",
-    scenarios,
-};
+pub(super) const METHOD: Method =
+    Method { name: "baseline", about: "no crash; the reference outcome for all others", scenarios };
 
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     let title = "run twice without a crash".to_owned();

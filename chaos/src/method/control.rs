@@ -46,12 +46,7 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     for step in bench.effectful_steps().into_iter().filter(|step| own.contains(step)) {
         let tool = bench.case.steps[step].tool.clone();
         for control in Control::of(&bench.lab.target, &tool) {
-            let trial = Arc::new(Trial {
-                control,
-                tool: tool.clone(),
-                step,
-                clean: Mutex::default(),
-            });
+            let trial = Arc::new(Trial { control, tool: tool.clone(), step, clean: Mutex::default() });
             let points = points(bench, &trial).into_iter();
             all.extend(points.map(|point| scenario(bench, &trial, &point)));
         }
@@ -135,13 +130,7 @@ fn killed_at(bench: &Bench, point: &CrashPoint, env: &Env) -> Result<Evidence, L
 }
 
 /// Whether the kill at `point` lies between effect and commit.
-fn must_bite(
-    bench: &Bench,
-    trial: &Trial,
-    point: &CrashPoint,
-    env: &Env,
-    killed: &Evidence,
-) -> Result<bool, LabError> {
+fn must_bite(bench: &Bench, trial: &Trial, point: &CrashPoint, env: &Env, killed: &Evidence) -> Result<bool, LabError> {
     let effectful = |step: &usize| bench.effectful_steps().contains(step);
     if point.is_of_contract() {
         let inside = point.site == "after_effect" && point.step.as_ref().is_some_and(effectful);

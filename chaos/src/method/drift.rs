@@ -64,9 +64,7 @@ fn plan_drift(bench: &Arc<Bench>, point: &CrashPoint) -> Scenario {
 }
 
 fn other_plan(case: &PlanCase) -> String {
-    let step = |spec: &crate::plan::StepSpec| {
-        serde_json::json!({ "tool": spec.tool, "input": spec.input })
-    };
+    let step = |spec: &crate::plan::StepSpec| serde_json::json!({ "tool": spec.tool, "input": spec.input });
     let mut steps: Vec<_> = case.steps.iter().map(step).collect();
     steps.insert(0, steps[0].clone());
     serde_json::json!({ "goal": "another goal", "steps": steps }).to_string()
@@ -122,18 +120,10 @@ fn model_drift(bench: &Bench) -> Result<Option<Drift>, LabError> {
 }
 
 fn model_env(server: &ModelServer) -> Env {
-    vec![
-        ("AGENT_LLM", "ollama".to_owned()),
-        ("OLLAMA_URL", server.url()),
-    ]
+    vec![("AGENT_LLM", "ollama".to_owned()), ("OLLAMA_URL", server.url())]
 }
 
-fn drift(
-    word: &'static str,
-    mut old: Baseline,
-    mut new: Baseline,
-    bench: &Bench,
-) -> Option<Drift> {
+fn drift(word: &'static str, mut old: Baseline, mut new: Baseline, bench: &Bench) -> Option<Drift> {
     let output = |baseline: &Baseline, step| {
         let row = baseline.last().tables.step(TASK, step);
         row.and_then(|row| row.output.clone())

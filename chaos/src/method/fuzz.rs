@@ -41,9 +41,11 @@ const MAX_SHRINKS: u32 = 300;
 
 /// A plan and a schedule for it.
 #[derive(Debug, Clone)]
-struct Case {
-    plan: RandomPlan,
-    kills: KillSchedule,
+pub struct Case {
+    /// The plan.
+    pub plan: RandomPlan,
+    /// Who is killed when.
+    pub kills: KillSchedule,
 }
 
 /// Random plans belong to the first plan's bench; a plan of the user's own is
@@ -108,7 +110,11 @@ fn fail(bench: &Bench, minimal: &Case, sum: &mut Played) -> Result<(), LabError>
     Ok(())
 }
 
-fn one(bench: &Bench, case: &Case) -> Result<Played, LabError> {
+/// Plays one case.
+///
+/// # Errors
+/// The lab's own failures.
+pub fn one(bench: &Bench, case: &Case) -> Result<Played, LabError> {
     play_case(&bench.lab, &case.plan.build(&bench.case, &bench.lab.target)?, &case.kills)
 }
 
@@ -126,37 +132,18 @@ pub fn play_case(lab: &Lab, case: &PlanCase, kills: &KillSchedule) -> Result<Pla
     let env = [("AGENT_MAX_ATTEMPTS", (MAX_KILLS + 3).to_string())];
     let mut stage = Stage::single(lab, &case)?;
     play_schedule(&mut stage, TASK, kills, &env, &|_| Vec::new())?;
-    let evidence = stage.close(TaskEnd::Done);
-    remember_contents(&evidence, &mut baseline);
-    Ok(Played::judged(evidence, &baseline))
-}
-
-/// A plan may write several entries to one file; what a kill finds in it between
-/// two steps is judged in the end, by the whole.
-fn remember_contents(evidence: &crate::facts::Evidence, baseline: &mut crate::facts::Baseline) {
-    let last = baseline.last().world.clone();
-    for (_, snapshot) in evidence.snapshots() {
-        for (name, content) in &snapshot.world {
-            if last.get(name).is_some_and(|whole| whole.starts_with(content) && whole.ends_with(b"---\n")) {
-                baseline.between.entry(name.clone()).or_default().push(content.clone());
-            }
-        }
-    }
+    Ok(Played::judged(stage.close(TaskEnd::Done), &baseline))
 }
 
 fn runner(lab: &Lab, chunk: u32, count: u32) -> TestRunner {
-    let config = Config {
-        cases: count,
-        max_shrink_iters: MAX_SHRINKS,
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let config = Config { cases: count, max_shrink_iters: MAX_SHRINKS, failure_persistence: None, ..Config::default() };
     let word = lab.seed_for(&format!("fuzz/{chunk}")).to_le_bytes();
     let seed: Vec<u8> = word.iter().copied().cycle().take(32).collect();
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
 }
 
-fn strategy(bench: &Bench) -> impl Strategy<Value = Case> + use<> {
+/// Random plans under random schedules; the user's own plan as it is.
+pub fn strategy(bench: &Bench) -> impl Strategy<Value = Case> + use<> {
     let plans = match is_built_in(&bench.case) {
         true => RandomPlan::strategy(&bench.lab.target, MAX_STEPS).boxed(),
         false => Just(RandomPlan::fixed()).boxed(),
@@ -167,10 +154,7 @@ fn strategy(bench: &Bench) -> impl Strategy<Value = Case> + use<> {
     plans.prop_flat_map(move |plan| {
         let steps = plan.steps().unwrap_or(known);
         let kills = prop::collection::vec(kill(steps, longest, &sites), 0..=MAX_KILLS);
-        kills.prop_map(move |kills| Case {
-            plan: plan.clone(),
-            kills: KillSchedule(kills),
-        })
+        kills.prop_map(move |kills| Case { plan: plan.clone(), kills: KillSchedule(kills) })
     })
 }
 
@@ -196,16 +180,13 @@ fn kill(steps: usize, longest: u64, sites: &[(String, bool)]) -> BoxedStrategy<K
     // Few of these: each lets every step sleep.
     let early = steps.min(3);
     let signs = vec![Sign::Kill, Sign::Term, Sign::Int];
-    let signal = (0..early, prop::sample::select(signs))
-        .prop_map(|(step, sign)| Kill::Signal { sign, step });
+    let signal = (0..early, prop::sample::select(signs)).prop_map(|(step, sign)| Kill::Signal { sign, step });
     if sites.is_empty() {
         return prop_oneof![12 => contract, 7 => delay, 1 => signal].boxed();
     }
-    let further = (0..steps, prop::sample::select(sites.to_vec())).prop_map(
-        |(step, (site, of_step))| {
-            let step = of_step.then_some(step);
-            Kill::Point(CrashPoint { site, step, hit: 1 })
-        },
-    );
+    let further = (0..steps, prop::sample::select(sites.to_vec())).prop_map(|(step, (site, of_step))| {
+        let step = of_step.then_some(step);
+        Kill::Point(CrashPoint { site, step, hit: 1 })
+    });
     prop_oneof![8 => contract, 6 => further, 5 => delay, 1 => signal].boxed()
 }

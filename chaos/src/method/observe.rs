@@ -55,18 +55,13 @@ fn play(bench: &Bench, point: Option<&CrashPoint>) -> Result<Played, LabError> {
     Ok(played)
 }
 
-fn play_with(
-    bench: &Bench,
-    point: Option<&CrashPoint>,
-    delay: f64,
-) -> Result<Played, LabError> {
+fn play_with(bench: &Bench, point: Option<&CrashPoint>, delay: f64) -> Result<Played, LabError> {
     let mut stage = Stage::single(&bench.lab, &bench.case)?;
     if let Some(point) = point {
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     }
-    let open: Vec<usize> = (0..bench.case.steps.len())
-        .filter(|&step| !stage.last().tables.is_done(TASK, step))
-        .collect();
+    let open: Vec<usize> =
+        (0..bench.case.steps.len()).filter(|&step| !stage.last().tables.is_done(TASK, step)).collect();
     let reader = LiveReader::open(&stage.sandbox.db())?;
     let mut running = stage.start(TASK, &[("AGENT_STEP_DELAY", delay.to_string())])?;
     let mut seen: Vec<Tables> = Vec::new();

@@ -12,11 +12,8 @@ use crate::schedule::{CrashPoint, KillSchedule};
 use crate::stage::{Stage, TASK};
 
 /// See the file's head.
-pub(super) const METHOD: Method = Method {
-    name: "points",
-    about: "SIGKILL at each crash point of each step, then resume",
-    scenarios,
-};
+pub(super) const METHOD: Method =
+    Method { name: "points", about: "SIGKILL at each crash point of each step, then resume", scenarios };
 
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     let points = bench.discovery.clean.iter();

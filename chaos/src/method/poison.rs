@@ -81,9 +81,7 @@ fn given_up(last: &Snapshot, step: usize, limit: i64) -> Verdict {
         )),
         None => complaints.push(format!("step {step} is gone")),
     }
-    let said = tables
-        .events_of(TASK)
-        .any(|event| event.kind == "task_failed" && event.step == Some(step));
+    let said = tables.events_of(TASK).any(|event| event.kind == "task_failed" && event.step == Some(step));
     if !said {
         complaints.push(format!("no task_failed names step {step}"));
     }

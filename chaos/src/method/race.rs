@@ -49,18 +49,10 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     Ok(all)
 }
 
-fn scenario(
-    bench: &Arc<Bench>,
-    crash: Option<CrashPoint>,
-    name: &str,
-    contest: Contest,
-) -> Scenario {
+fn scenario(bench: &Arc<Bench>, crash: Option<CrashPoint>, name: &str, contest: Contest) -> Scenario {
     let (what, title) = match &crash {
         None => (name.to_owned(), format!("{name} at once")),
-        Some(point) => (
-            format!("{name} after {point}"),
-            format!("killed at {point}, then {name} at once"),
-        ),
+        Some(point) => (format!("{name} after {point}"), format!("killed at {point}, then {name} at once")),
     };
     let schedule = KillSchedule::points(crash.iter());
     let play = move |bench: &Bench| {

@@ -17,11 +17,8 @@ use crate::stage::{Stage, TASK};
 use crate::verdict::Verdict;
 
 /// See the file's head.
-pub(super) const METHOD: Method = Method {
-    name: "random",
-    about: "SIGKILL after random delays, aimed at the run's real duration",
-    scenarios,
-};
+pub(super) const METHOD: Method =
+    Method { name: "random", about: "SIGKILL after random delays, aimed at the run's real duration", scenarios };
 
 /// Trials in one scenario.
 const TRIALS: usize = 8;

@@ -13,11 +13,8 @@ use crate::stage::{Stage, TASK};
 use crate::verdict::Verdict;
 
 /// See the file's head.
-pub(super) const METHOD: Method = Method {
-    name: "rerun",
-    about: "a finished and a failed task run again: same code, not one event more",
-    scenarios,
-};
+pub(super) const METHOD: Method =
+    Method { name: "rerun", about: "a finished and a failed task run again: same code, not one event more", scenarios };
 
 /// How often the finished task is run again.
 const AGAIN: usize = 2;

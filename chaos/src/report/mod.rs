@@ -14,11 +14,7 @@ const MAX_TOLD: usize = 20;
 #[must_use]
 pub fn summary(report: &RunReport) -> String {
     let mut text = String::new();
-    let failed: Vec<_> = report
-        .scenarios
-        .iter()
-        .filter(|scenario| scenario.verdict != VerdictKind::Holds)
-        .collect();
+    let failed: Vec<_> = report.scenarios.iter().filter(|scenario| scenario.verdict != VerdictKind::Holds).collect();
     for scenario in failed.iter().take(MAX_TOLD) {
         text += &failure(scenario);
     }
@@ -59,9 +55,7 @@ pub fn summary(report: &RunReport) -> String {
         report.scenarios.len(),
         failed.len(),
         report.cycles,
-        report
-            .cycles_per_second
-            .map_or(String::new(), |speed| format!(" ({speed:.0}/s in points and nested)")),
+        report.cycles_per_second.map_or(String::new(), |speed| format!(" ({speed:.0}/s in points and nested)")),
         report.duration_s,
         report.seed,
         report.jobs

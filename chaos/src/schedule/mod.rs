@@ -72,11 +72,7 @@ mod tests {
     use rstest::rstest;
 
     fn any_kill() -> impl Strategy<Value = Kill> {
-        let point = (
-            "[a-z][a-z0-9_]{0,8}(\\.[a-z][a-z0-9_]{0,8}){0,2}",
-            proptest::option::of(0_usize..100),
-            1_u32..9,
-        )
+        let point = ("[a-z][a-z0-9_]{0,8}(\\.[a-z][a-z0-9_]{0,8}){0,2}", proptest::option::of(0_usize..100), 1_u32..9)
             .prop_map(|(site, step, hit)| Kill::Point(CrashPoint { site, step, hit }));
         let sign = prop::sample::select(Sign::ALL.to_vec());
         prop_oneof![
@@ -125,11 +121,7 @@ mod tests {
     #[case("After:1", 0, "site")]
     #[case("", 0, "empty")]
     #[case("none, +1ms", 0, "alone")]
-    fn a_bad_schedule_is_refused_at_the_place(
-        #[case] text: &str,
-        #[case] at: usize,
-        #[case] word: &str,
-    ) {
+    fn a_bad_schedule_is_refused_at_the_place(#[case] text: &str, #[case] at: usize, #[case] word: &str) {
         let error = text.parse::<KillSchedule>().expect_err("refused");
         assert_eq!(error.at, at, "{error}");
         assert!(error.to_string().contains(word), "{error}");

@@ -18,11 +18,7 @@ pub struct ParseError {
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let column = self.text[..self.at].chars().count();
-        write!(
-            f,
-            "cannot read the kill schedule: {}\n  {}\n  {:column$}^",
-            self.what, self.text, ""
-        )
+        write!(f, "cannot read the kill schedule: {}\n  {}\n  {:column$}^", self.what, self.text, "")
     }
 }
 
@@ -38,29 +34,17 @@ impl<'a> Part<'a> {
     fn trimmed(self) -> Self {
         let text = self.text.trim_start();
         let start = self.start + self.text.len() - text.len();
-        Self {
-            start,
-            text: text.trim_end(),
-            ..self
-        }
+        Self { start, text: text.trim_end(), ..self }
     }
 
     fn split(self, at: char) -> Option<(Self, Self)> {
         let (left, right) = self.text.split_once(at)?;
-        let rest = Self {
-            start: self.start + left.len() + at.len_utf8(),
-            text: right,
-            ..self
-        };
+        let rest = Self { start: self.start + left.len() + at.len_utf8(), text: right, ..self };
         Some((Self { text: left, ..self }, rest))
     }
 
     fn error(self, what: &'static str) -> ParseError {
-        ParseError {
-            text: self.whole.to_owned(),
-            at: self.start,
-            what,
-        }
+        ParseError { text: self.whole.to_owned(), at: self.start, what }
     }
 
     fn number<T: std::str::FromStr>(self, what: &'static str) -> Result<T, ParseError> {
@@ -79,11 +63,7 @@ pub(super) fn schedule(text: &str) -> Result<KillSchedule, ParseError> {
     let mut kills = Vec::new();
     let mut start = 0;
     for piece in text.split(',') {
-        let part = Part {
-            whole: text,
-            start,
-            text: piece,
-        };
+        let part = Part { whole: text, start, text: piece };
         kills.push(kill(part.trimmed())?);
         start += piece.len() + 1;
     }
@@ -107,34 +87,23 @@ fn kill(part: Part<'_>) -> Result<Kill, ParseError> {
 }
 
 fn delay(part: Part<'_>) -> Result<Kill, ParseError> {
-    let body = Part {
-        start: part.start + 1,
-        text: &part.text[1..],
-        ..part
-    };
+    let body = Part { start: part.start + 1, text: &part.text[1..], ..part };
     let digits = body.text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = body.text.split_at(digits);
     let amount: u64 = Part { text: number, ..body }.number("a number is missing after `+`")?;
-    let unit = Part {
-        start: body.start + digits,
-        text: unit,
-        ..body
-    };
+    let unit = Part { start: body.start + digits, text: unit, ..body };
     let factor = match unit.text {
         "ms" => 1000,
         "us" => 1,
         _ => return Err(unit.error("the unit must be `ms` or `us`")),
     };
     let us = amount.checked_mul(factor);
-    us.map(Kill::Delay)
-        .ok_or_else(|| body.error("the number is too large"))
+    us.map(Kill::Delay).ok_or_else(|| body.error("the number is too large"))
 }
 
 fn signal(word: Part<'_>, step: Part<'_>) -> Result<Kill, ParseError> {
     let sign = Sign::ALL.into_iter().find(|sign| sign.word() == word.text);
-    let sign = sign.ok_or_else(|| {
-        word.error("no such signal; there are `kill@`, `term@`, `int@` and `stop@`")
-    })?;
+    let sign = sign.ok_or_else(|| word.error("no such signal; there are `kill@`, `term@`, `int@` and `stop@`"))?;
     let step = step.number("a step number is missing after `@`")?;
     Ok(Kill::Signal { sign, step })
 }
@@ -156,24 +125,13 @@ fn point(part: Part<'_>) -> Result<CrashPoint, ParseError> {
     if site.text.is_empty() || !site.text.bytes().all(known) {
         return Err(site.error("a site has small letters, digits, `_` and `.` only"));
     }
-    Ok(CrashPoint {
-        site: site.text.to_owned(),
-        step,
-        hit,
-    })
+    Ok(CrashPoint { site: site.text.to_owned(), step, hit })
 }
 
 impl std::str::FromStr for CrashPoint {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        point(
-            Part {
-                whole: text,
-                start: 0,
-                text,
-            }
-            .trimmed(),
-        )
+        point(Part { whole: text, start: 0, text }.trimmed())
     }
 }

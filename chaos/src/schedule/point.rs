@@ -23,19 +23,13 @@ impl CrashPoint {
     /// The first pass of `site` in `step`.
     #[must_use]
     pub fn new(site: &str, step: usize) -> Self {
-        Self {
-            site: site.to_owned(),
-            step: Some(step),
-            hit: 1,
-        }
+        Self { site: site.to_owned(), step: Some(step), hit: 1 }
     }
 
     /// The contract's points of a plan of `steps` steps, in running order.
     #[must_use]
     pub fn of_contract(steps: usize) -> Vec<Self> {
-        (0..steps)
-            .flat_map(|step| CONTRACT_SITES.map(|site| Self::new(site, step)))
-            .collect()
+        (0..steps).flat_map(|step| CONTRACT_SITES.map(|site| Self::new(site, step))).collect()
     }
 
     /// Whether every agent has this point (in a plan that is long enough).
@@ -47,11 +41,7 @@ impl CrashPoint {
     /// Its place in a matrix.
     #[must_use]
     pub fn cell(&self) -> Cell {
-        Cell {
-            site: self.site.clone(),
-            step: self.step,
-            hit: self.hit,
-        }
+        Cell { site: self.site.clone(), step: self.step, hit: self.hit }
     }
 }
 

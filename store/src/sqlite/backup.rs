@@ -24,6 +24,8 @@ pub fn backup(from: &Path, to: &Path) -> Result<(), StoreError> {
         return Err(exists(to));
     }
     let mut source = SqliteReader::open(from)?;
+    // A copy of a damaged database would pass for a safe one.
+    source.check_small()?;
     let temporary = tempfile::Builder::new()
         .prefix(".backup-")
         .suffix(".tmp")

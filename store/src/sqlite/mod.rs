@@ -24,10 +24,26 @@ use tables::Tables;
 /// Something that queries can be run on; every such thing is a [`Reader`].
 trait Source {
     /// Runs `query`, more than once where the file changed underneath it.
-    fn read<T>(&mut self, query: impl Fn(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError>;
+    fn read<T>(&mut self, query: impl FnMut(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError>;
+}
+
+/// One state of a database, within a read transaction.
+struct Snapshot<'t>(&'t Tables<'t>);
+
+impl Source for Snapshot<'_> {
+    fn read<T>(&mut self, mut query: impl FnMut(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        query(self.0)
+    }
 }
 
 impl<S: Source> Reader for S {
+    fn snapshot(
+        &mut self,
+        read: &mut dyn FnMut(&mut dyn Reader) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.read(|tables| tables.at_once(|| read(&mut Snapshot(tables))))
+    }
+
     #[expect(clippy::redundant_closure_for_method_calls, reason = "a path is not general enough over the lifetime")]
     fn tasks(&mut self) -> Result<Vec<TaskRow>, StoreError> {
         self.read(|tables| tables.tasks())

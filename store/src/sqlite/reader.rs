@@ -5,10 +5,11 @@
 //! changes nothing:
 //!
 //! * no WAL: nobody has the database open, and it is read as immutable. Should somebody open it meanwhile, the
-//!   answer is thrown away and asked for again;
+//!   answer is thrown away and asked for again, from the file as it is then;
 //! * WAL and `-shm`: `readonly_shm`, with which SQLite follows a live writer, or, where there is none, builds the
 //!   index of the WAL in its own memory;
-//! * a WAL alone (a copy that somebody made): both files are copied to a temporary folder and read there.
+//! * a WAL alone (a copy that somebody made): both files are copied to a temporary folder and read there, again for
+//!   as long as nobody opens the originals.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,7 +22,7 @@ use tempfile::TempDir;
 
 use super::Source;
 use super::error::{failed, io_failed};
-use super::schema::Schema;
+use super::schema::{Schema, VERSION};
 use super::tables::Tables;
 use crate::error::{ErrorKind, StoreError};
 use crate::limits;
@@ -38,18 +39,23 @@ pub struct SqliteReader {
 enum View {
     /// With SQLite's own locking, beside possible writers.
     Live,
-    /// As a file that nobody changes, for as long as the stamp stays the same.
-    Immutable(Stamp),
-    /// A private copy.
-    Copied { _folder: TempDir },
+    /// As files that nobody changes, for as long as the stamp stays the same; with the private copy, if one was made.
+    Still { stamp: Stamp, _copy: Option<TempDir> },
 }
 
 /// Changes when somebody opens the database for writing.
 #[derive(PartialEq, Eq)]
 struct Stamp {
+    database: FileStamp,
+    wal: Option<FileStamp>,
+    shm: bool,
+}
+
+/// Which file it is, how long, and when it was changed last.
+#[derive(PartialEq, Eq)]
+struct FileStamp {
     file: (u64, u64, u64),
     modified: (i64, i64),
-    wal: bool,
 }
 
 /// A database that is opened and closed again and again could in theory outrun its reader for ever.
@@ -65,38 +71,44 @@ impl SqliteReader {
         let mut last = None;
         for _ in 0..ATTEMPTS {
             match Self::open_once(&path) {
+                Ok(Some(reader)) => return Ok(reader),
+                Ok(None) => {}
                 // The files may have come or gone between the look at them and the opening.
                 Err(error) if error.kind() == ErrorKind::Refused && path.exists() => last = Some(error),
-                other => return other,
+                Err(error) => return Err(error),
             }
         }
         Err(last.unwrap_or_else(|| unsettled(&path)))
     }
 
-    fn open_once(path: &Path) -> Result<Self, StoreError> {
+    /// `None` where the files changed while they were being opened, so that nothing is to be made of what was seen.
+    fn open_once(path: &Path) -> Result<Option<Self>, StoreError> {
         check_is_file(path)?;
         let stamp = Stamp::of(path)?;
-        let (wal, shm) = (beside(path, "-wal"), beside(path, "-shm"));
-        let (view, uri) = if !stamp.wal {
-            (View::Immutable(stamp), uri(path, "mode=ro&immutable=1"))
-        } else if shm.exists() {
-            (View::Live, uri(path, "mode=ro&readonly_shm=1"))
+        let (view, uri, flags) = if stamp.wal.is_none() {
+            let view = View::Still { stamp, _copy: None };
+            (view, uri(path, "mode=ro&immutable=1"), OpenFlags::SQLITE_OPEN_READ_ONLY)
+        } else if stamp.shm {
+            (View::Live, uri(path, "mode=ro&readonly_shm=1"), OpenFlags::SQLITE_OPEN_READ_ONLY)
         } else {
-            let folder = tempfile::tempdir().map_err(io_failed("make a folder for a copy of", path))?;
-            let copy = folder.path().join("copy.db");
-            fs::copy(path, &copy).map_err(io_failed("copy", path))?;
-            fs::copy(&wal, beside(&copy, "-wal")).map_err(io_failed("copy", &wal))?;
-            (View::Copied { _folder: folder }, uri(&copy, "mode=rw"))
+            let (folder, copy) = copied(path)?;
+            let view = View::Still { stamp, _copy: Some(folder) };
+            (view, uri(&copy, "mode=rw"), OpenFlags::SQLITE_OPEN_READ_WRITE)
         };
         let failed = failed("open the database", path);
-        let flags = match view {
-            View::Copied { .. } => OpenFlags::SQLITE_OPEN_READ_WRITE,
-            _ => OpenFlags::SQLITE_OPEN_READ_ONLY,
-        };
         let conn = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI).map_err(&failed)?;
         conn.busy_timeout(limits::BUSY_WAIT).map_err(&failed)?;
-        let schema = Schema::of(&conn, path)?;
-        Ok(Self { path: path.to_owned(), conn, schema, view })
+        let schema = Schema::of(&conn, path);
+        if view.is_over(path)? {
+            return Ok(None);
+        }
+        Ok(Some(Self { path: path.to_owned(), conn, schema: schema?, view }))
+    }
+
+    /// Refuses a small database with a damaged page: better found before a connection that may write than by it.
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "a path is not general enough over the lifetime")]
+    pub(super) fn check_small(&mut self) -> Result<(), StoreError> {
+        self.settled(|tables| tables.check_small())
     }
 
     /// True where the database has no tables yet.
@@ -105,36 +117,62 @@ impl SqliteReader {
     }
 
     /// Runs `query` on the connection; again, on a new connection, where the file changed underneath it.
-    pub(super) fn settled<T>(&mut self, query: impl Fn(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn settled<T>(
+        &mut self,
+        mut query: impl FnMut(&Tables<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         for _ in 0..ATTEMPTS {
-            let answer = query(&Tables { conn: &self.conn, path: &self.path, schema: self.schema });
-            match &self.view {
-                View::Immutable(stamp) if *stamp != Stamp::of(&self.path)? => {
-                    let path = std::mem::take(&mut self.path);
-                    *self = Self::open(&path)?;
-                }
-                _ => return answer,
+            if matches!(self.view, View::Live) && self.schema != Schema::Version(VERSION) {
+                // A writer may have made or migrated the tables since.
+                self.schema = Schema::of(&self.conn, &self.path)?;
             }
+            let answer = query(&Tables { conn: &self.conn, path: &self.path, schema: self.schema });
+            if !self.view.is_over(&self.path)? {
+                return answer;
+            }
+            *self = Self::open(&self.path)?;
         }
         Err(unsettled(&self.path))
     }
 }
 
 impl Source for SqliteReader {
-    fn read<T>(&mut self, query: impl Fn(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn read<T>(&mut self, query: impl FnMut(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.settled(query)
+    }
+}
+
+impl View {
+    /// True where the files are no longer as they were when they were opened, and nothing follows the change.
+    fn is_over(&self, path: &Path) -> Result<bool, StoreError> {
+        match self {
+            Self::Live => Ok(false),
+            Self::Still { stamp, .. } => Ok(*stamp != Stamp::of(path)?),
+        }
     }
 }
 
 impl Stamp {
     fn of(path: &Path) -> Result<Self, StoreError> {
-        let meta = fs::metadata(path).map_err(io_failed("look at", path))?;
-        Ok(Self {
-            file: (meta.dev(), meta.ino(), meta.len()),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            wal: beside(path, "-wal").exists(),
-        })
+        let database = fs::metadata(path).map(|meta| FileStamp::of(&meta)).map_err(io_failed("look at", path))?;
+        let wal = fs::metadata(beside(path, "-wal")).ok().map(|meta| FileStamp::of(&meta));
+        Ok(Self { database, wal, shm: beside(path, "-shm").exists() })
     }
+}
+
+impl FileStamp {
+    fn of(meta: &fs::Metadata) -> Self {
+        Self { file: (meta.dev(), meta.ino(), meta.len()), modified: (meta.mtime(), meta.mtime_nsec()) }
+    }
+}
+
+/// A private copy of the database and its WAL.
+fn copied(path: &Path) -> Result<(TempDir, PathBuf), StoreError> {
+    let folder = tempfile::tempdir().map_err(io_failed("make a folder for a copy of", path))?;
+    let (copy, wal) = (folder.path().join("copy.db"), beside(path, "-wal"));
+    fs::copy(path, &copy).map_err(io_failed("copy", path))?;
+    fs::copy(&wal, beside(&copy, "-wal")).map_err(io_failed("copy", &wal))?;
+    Ok((folder, copy))
 }
 
 /// Refuses what is no plain file before SQLite sees it: its own message would only say "unable to open".

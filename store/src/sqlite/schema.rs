@@ -39,11 +39,12 @@ impl Schema {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .map_err(&failed)?;
+        let is_ours = ours == 3 && has_our_columns(conn).map_err(&failed)?;
         let path = path.display();
-        match (all, ours, version) {
+        match (all, is_ours, version) {
             (0, _, 0) => Ok(Self::Empty),
-            (_, 3, 0) => Ok(Self::Version(1)),
-            (_, 3, version) => match u32::try_from(version) {
+            (_, true, 0) => Ok(Self::Version(1)),
+            (_, true, version) => match u32::try_from(version) {
                 Ok(version) if version <= VERSION => Ok(Self::Version(version)),
                 _ => Err(StoreError::new(
                     ErrorKind::Newer,
@@ -62,6 +63,23 @@ impl Schema {
             Self::Version(version) => version,
         }
     }
+}
+
+/// Another program may have tables of these names, and nothing is to be written into those.
+fn has_our_columns(conn: &Connection) -> rusqlite::Result<bool> {
+    const COLUMNS: [&str; 3] = [
+        "SELECT id, goal, status, created_at, updated_at FROM tasks",
+        "SELECT task_id, idx, tool, input, status, output, attempts FROM steps",
+        "SELECT seq, ts, task_id, run_id, kind, step_idx, data FROM events",
+    ];
+    for columns in COLUMNS {
+        match conn.prepare(columns) {
+            Ok(_) => {}
+            Err(rusqlite::Error::SqlInputError { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// Brings the database to [`VERSION`] in one transaction, so that a kill leaves the old version or the new one.

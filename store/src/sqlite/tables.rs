@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::error::failed;
 use super::schema::Schema;
 use crate::error::{ErrorKind, StoreError};
+use crate::limits;
 use crate::model::{JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, codec};
 use crate::store::{LogPosition, StepRow, TaskRow};
 
@@ -49,6 +50,11 @@ impl Tables<'_> {
         }
         let sql = format!("SELECT {TASK_COLUMNS} FROM tasks WHERE id = ?1");
         Ok(self.rows("read the task", &sql, [task.as_str()], |row| self.task_row(row))?.pop())
+    }
+
+    pub(super) fn has_task(&self, task: &TaskId) -> Result<bool, StoreError> {
+        let found = self.rows("look for the task", "SELECT 1 FROM tasks WHERE id = ?1", [task.as_str()], |_| Ok(()))?;
+        Ok(!found.is_empty())
     }
 
     fn task_row(&self, row: &Row<'_>) -> Result<TaskRow, StoreError> {
@@ -132,6 +138,9 @@ impl Tables<'_> {
     }
 
     pub(super) fn output(&self, task: &TaskId, step: u32) -> Result<Option<Map<String, Value>>, StoreError> {
+        if self.is_empty() {
+            return Ok(None);
+        }
         let failed = failed("read an output", self.path);
         let text: Option<Option<String>> = self
             .conn
@@ -225,6 +234,35 @@ impl Tables<'_> {
             Err(error) if error.kind() == ErrorKind::Corrupt => Ok(vec![error.to_string()]),
             Err(error) => Err(error),
         }
+    }
+
+    /// Looks at every page where that is free, which is in small files.
+    pub(super) fn check_small(&self) -> Result<(), StoreError> {
+        let failed = failed("check the database", self.path);
+        let bytes: i64 = self
+            .conn
+            .query_row("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()", [], |row| {
+                row.get(0)
+            })
+            .map_err(&failed)?;
+        if bytes > limits::CHECK_AT_OPEN_BYTES {
+            return Ok(());
+        }
+        let found: String = self.conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(&failed)?;
+        if found == "ok" {
+            return Ok(());
+        }
+        let why = format!("{} is damaged: {}", self.path.display(), one_line(&found));
+        Err(StoreError::new(ErrorKind::Corrupt, why))
+    }
+
+    /// Runs `read` in one read transaction.
+    pub(super) fn at_once<T>(&self, read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let snapshot = self.conn.unchecked_transaction().map_err(failed("begin to read", self.path))?;
+        let answer = read();
+        // Nothing was written, so there is nothing to keep.
+        drop(snapshot);
+        answer
     }
 
     fn rows<T>(

@@ -38,7 +38,7 @@ impl SqliteStore {
     /// Whatever is no database of ours, or damaged, is refused and left as it is.
     pub fn open(path: &Path, crash: Crash) -> Result<Self, StoreError> {
         let path = anchored(path);
-        SqliteReader::open(&path)?;
+        SqliteReader::open(&path)?.check_small()?;
         Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, crash)
     }
 
@@ -49,7 +49,11 @@ impl SqliteStore {
     pub fn open_or_create(path: &Path, crash: Crash) -> Result<Self, StoreError> {
         let path = anchored(path);
         let fresh = match check_is_file(&path) {
-            Ok(()) => SqliteReader::open(&path)?.schema() == Schema::Empty,
+            Ok(()) => {
+                let mut found = SqliteReader::open(&path)?;
+                found.check_small()?;
+                found.schema() == Schema::Empty
+            }
             Err(error) if error.kind() == ErrorKind::Missing => true,
             Err(error) => return Err(error),
         };
@@ -66,7 +70,6 @@ impl SqliteStore {
             .and_then(|conn| conn.busy_timeout(limits::BUSY_WAIT).map(|()| conn))
             .map_err(failed("open the database", &path))?;
         configure(&conn, &path)?;
-        check_small(&conn, &path)?;
         migrate(&mut conn, &path)?;
         Ok(Self { path, conn, crash, poisoned: false })
     }
@@ -132,9 +135,7 @@ impl SqliteStore {
                 row.get(0)
             })
             .map_err(|error| match error {
-                rusqlite::Error::QueryReturnedNoRows => {
-                    StoreError::new(ErrorKind::Missing, format!("there is no task `{task}`"))
-                }
+                rusqlite::Error::QueryReturnedNoRows => unknown(task),
                 error => failed(error),
             })?;
         tx.commit().map_err(&failed)?;
@@ -181,7 +182,7 @@ impl SqliteStore {
 }
 
 impl Source for SqliteStore {
-    fn read<T>(&mut self, query: impl Fn(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn read<T>(&mut self, mut query: impl FnMut(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         query(&Tables { conn: &self.conn, path: &self.path, schema: Schema::Version(VERSION) })
     }
 }
@@ -194,6 +195,10 @@ impl Store for SqliteStore {
     }
 
     fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError> {
+        // A lock file for a task that does not exist would be there for ever.
+        if !self.read(|tables| tables.has_task(task))? {
+            return Err(unknown(task));
+        }
         let file = lock::try_lock(&self.path, task)?;
         let token = self.try_acquire(task);
         let token = self.poison_on_io(token)?;
@@ -219,6 +224,10 @@ impl Drop for SqliteStore {
             std::mem::forget(std::mem::replace(&mut self.conn, placeholder));
         }
     }
+}
+
+fn unknown(task: &TaskId) -> StoreError {
+    StoreError::new(ErrorKind::Missing, format!("there is no task `{task}`"))
 }
 
 type Failed<'a> = &'a dyn Fn(rusqlite::Error) -> StoreError;
@@ -347,23 +356,6 @@ fn loop_while_busy<T>(mut run: impl FnMut() -> rusqlite::Result<T>) -> rusqlite:
             other => return other,
         }
     }
-}
-
-/// A damaged page is better found before the first write than by it; for a small file that is free.
-fn check_small(conn: &Connection, path: &Path) -> Result<(), StoreError> {
-    let failed = failed("check the database", path);
-    let bytes: i64 = conn
-        .query_row("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()", [], |row| row.get(0))
-        .map_err(&failed)?;
-    if bytes > limits::CHECK_AT_OPEN_BYTES {
-        return Ok(());
-    }
-    let found: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(&failed)?;
-    if found == "ok" {
-        return Ok(());
-    }
-    let found = found.replace('\n', "; ");
-    Err(StoreError::new(ErrorKind::Corrupt, format!("{} is damaged: {found}", path.display())))
 }
 
 /// A file's name is durable only when its folder is synced.

@@ -37,6 +37,8 @@ enum Fault {
     NoCompletion,
     /// Keeps one position for all logs.
     OnePosition,
+    /// Lets what is committed meanwhile show in a snapshot.
+    NoSnapshot,
 }
 
 struct Broken(Sqlite, Fault);
@@ -54,6 +56,13 @@ struct BrokenStore {
 }
 
 impl Reader for BrokenStore {
+    fn snapshot(
+        &mut self,
+        read: &mut dyn FnMut(&mut dyn Reader) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        if self.fault == Fault::NoSnapshot { read(self) } else { self.inner.snapshot(read) }
+    }
+
     fn tasks(&mut self) -> Result<Vec<TaskRow>, StoreError> {
         let mut rows = self.inner.tasks()?;
         if self.fault == Fault::ByName {
@@ -161,6 +170,7 @@ type Check = fn(&dyn Backend);
 #[case(Fault::EarlyOutput, reading::an_output_is_readable_when_its_step_is_done_and_not_before)]
 #[case(Fault::NoCompletion, creating::a_completion_is_kept_and_a_plan_without_one_has_none)]
 #[case(Fault::OnePosition, reading::a_log_position_is_kept_for_each_log_and_task)]
+#[case(Fault::NoSnapshot, reading::a_snapshot_does_not_move)]
 fn a_backend_with_this_fault_is_rejected(#[case] fault: Fault, #[case] check: Check) {
     check(&Sqlite::new());
     let verdict = catch_unwind(AssertUnwindSafe(|| check(&Broken(Sqlite::new(), fault))));

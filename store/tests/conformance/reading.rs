@@ -121,6 +121,28 @@ pub(crate) fn what_one_handle_commits_another_reads(backend: &dyn Backend) {
     }
 }
 
+pub(crate) fn a_snapshot_does_not_move(backend: &dyn Backend) {
+    let (mut writer, mut reader) = (backend.connect(), backend.connect());
+    let task = create(&mut *writer, "t", 2);
+    let clock = Ticking::from(0.0);
+    let mut session = session(&mut *writer, &clock, &task, "r");
+    session.apply(&begin()).unwrap();
+    reader
+        .snapshot(&mut |snapshot| {
+            let before = everything(snapshot);
+            run_steps(&mut session, 1);
+            assert_eq!(everything(snapshot), before);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(reader.load(&task).unwrap(), Some(session.state()));
+    // It is over with the call also where the call fails.
+    let stop = || store::StoreError::new(store::ErrorKind::Io, "stop");
+    assert!(reader.snapshot(&mut |_| Err(stop())).is_err());
+    run_steps(&mut session, 1);
+    assert_eq!(reader.load(&task).unwrap(), Some(session.state()));
+}
+
 pub(crate) fn a_log_position_is_kept_for_each_log_and_task(backend: &dyn Backend) {
     let mut store = backend.connect();
     let (one, two) = (create(&mut *store, "one", 1), create(&mut *store, "two", 1));

@@ -7,9 +7,11 @@ use std::time::Duration;
 use fixtures::Sandbox;
 use store::audit::audit;
 use store::sqlite::SqliteReader;
-use store::{Reader, TaskSession};
+use store::model::StepStatus;
+use store::{ErrorKind, Reader, Store, TaskSession};
 
-use crate::support::{begin, closed, create, killed, open, run_steps, session, v1_rows, with};
+use crate::child::Writer;
+use crate::support::{begin, closed, create, killed, open, run, run_steps, session, v1_rows, with};
 
 /// Longer than a tick of the clock that dates files.
 const TICK: Duration = Duration::from_millis(20);
@@ -63,18 +65,59 @@ fn of_a_killed_database_sees_the_run_that_resumes_it() {
             fs::remove_file(with(&path, "-shm")).unwrap();
         }
         let mut reader = SqliteReader::open(&path).unwrap();
-        assert_eq!(reader.load(&task).unwrap().unwrap().running(), Some(1));
-        let mut store = open(&path);
-        let mut session = session(&mut store, &task);
-        session.apply(&begin()).unwrap();
-        assert_eq!(reader.load(&task).unwrap(), Some(session.state()), "index: {index}");
-        run_steps(&mut session, 2);
-        assert_eq!(reader.load(&task).unwrap(), Some(session.state()), "index: {index}");
-        drop(session);
-        drop(store);
-        assert_eq!(reader.load(&task).unwrap().unwrap().cursor, 3, "index: {index}");
+        let mut seen = || reader.load(&task).unwrap().unwrap();
+        assert_eq!(seen().running(), Some(1));
+        let mut writer = Writer::start(&path);
+        writer.tell("begin");
+        assert_eq!(seen().current.status, StepStatus::Pending, "index: {index}");
+        writer.tell("step");
+        assert_eq!(seen().cursor, 2, "index: {index}");
+        writer.tell("step");
+        writer.finish();
+        assert_eq!(seen().cursor, 3, "index: {index}");
         assert_eq!(audit(&mut reader, None).unwrap(), []);
     }
+}
+
+#[test]
+fn reads_on_when_the_writer_is_killed_and_another_takes_over() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = closed(&path, 5, 0);
+    let mut writer = Writer::start(&path);
+    writer.tell("begin");
+    let mut reader = SqliteReader::open(&path).unwrap();
+    let mut seen = || reader.load(&task).unwrap().unwrap();
+    for done in 0..4 {
+        writer.tell("step");
+        writer.tell("start");
+        assert_eq!((seen().cursor, seen().running()), (done + 1, Some(done + 1)));
+        writer.kill();
+        let before = sandbox.tree();
+        assert_eq!((seen().cursor, seen().running()), (done + 1, Some(done + 1)));
+        assert_eq!(SqliteReader::open(&path).unwrap().load(&task).unwrap(), Some(seen()));
+        assert_eq!(sandbox.tree(), before);
+        writer = Writer::start(&path);
+        writer.tell("begin");
+        assert_eq!(seen().running(), None);
+    }
+    writer.tell("step");
+    writer.finish();
+    assert_eq!(seen().cursor, 5);
+    assert_eq!(audit(&mut reader, None).unwrap(), []);
+}
+
+/// The lock is the kernel's, so it is there against other processes, and gone with the one that had it.
+#[test]
+fn holds_no_lock_that_a_killed_writer_had() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = closed(&path, 1, 0);
+    let mut store = open(&path);
+    let writer = Writer::start(&path);
+    assert_eq!(store.acquire(&task, &run("r")).unwrap_err().kind(), ErrorKind::Held);
+    writer.kill();
+    store.acquire(&task, &run("r")).unwrap();
 }
 
 #[test]

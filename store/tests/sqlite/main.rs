@@ -4,6 +4,7 @@
 
 mod backup;
 mod beside_writers;
+mod child;
 mod damage;
 mod disk;
 mod golden;

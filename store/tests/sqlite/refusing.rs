@@ -5,8 +5,9 @@ use std::path::Path;
 
 use fixtures::Sandbox;
 use rstest::rstest;
+use store::audit::audit;
 use store::sqlite::{SqliteReader, SqliteStore, VERSION, backup};
-use store::{Crash, ErrorKind};
+use store::{Crash, ErrorKind, StoreError};
 
 use crate::support::{closed, killed, raw};
 
@@ -74,7 +75,7 @@ fn a_database_of_another_program_is_refused(#[case] sql: &str, #[values("DELETE"
 
 #[rstest]
 #[case::text(b"Dear diary,\n".repeat(1000))]
-#[case::one_byte(b"S".to_vec())]
+#[case::two_bytes(b"SQ".to_vec())]
 #[case::zeros(vec![0; 8192])]
 #[case::an_image(b"\x89PNG\r\n\x1a\n".repeat(600))]
 fn a_file_that_is_no_database_is_refused(#[case] content: Vec<u8>) {
@@ -90,6 +91,14 @@ fn a_folder_is_no_database() {
     assert_refused(&sandbox, &sandbox.file("state.db"), ErrorKind::Foreign);
 }
 
+/// What the audit finds, as an error.
+fn found(reader: &mut SqliteReader) -> Result<(), StoreError> {
+    match audit(reader, None)?.pop() {
+        Some(finding) => Err(StoreError::new(ErrorKind::Corrupt, finding.what)),
+        None => Ok(()),
+    }
+}
+
 /// A copy that was broken off: at every page boundary, and within pages.
 #[test]
 fn a_truncated_database_is_refused() {
@@ -101,7 +110,17 @@ fn a_truncated_database_is_refused() {
     for pages in 1..whole.len() / 4096 {
         for length in [pages * 4096, pages * 4096 + 100, pages * 4096 - 1] {
             sandbox.write("state.db", &whole[..length]);
-            assert_refused(&sandbox, &path, ErrorKind::Corrupt);
+            let before = sandbox.tree();
+            for error in [
+                SqliteStore::open(&path, Crash::off()).err(),
+                SqliteStore::open_or_create(&path, Crash::off()).err(),
+                backup(&path, &sandbox.file("copy.db")).err(),
+                // What is still there may be read, but not without being told of the rest.
+                SqliteReader::open(&path).and_then(|mut reader| found(&mut reader)).err(),
+            ] {
+                assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::Corrupt), "{length}");
+            }
+            assert_eq!(sandbox.tree(), before);
         }
     }
     sandbox.write("state.db", &whole[..15]);

@@ -50,15 +50,19 @@ impl Tool for WriteArtifact {
     fn call(&self, ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError> {
         let summary = input.from("from", ctx.outputs, "summary")?;
         let folder = &ctx.world.artifacts;
+        // The output names the file as text. A folder for which that cannot be done is refused before the effect.
+        if folder.to_str().is_none() {
+            return Err(ToolError::step(format!("the name of the artifacts folder {} is not UTF-8", folder.display())));
+        }
         if ctx.world.unsafe_effects {
             let path = folder.join(UNSAFE_LOG);
             append(folder, &path, summary)?;
-            return output(&path, Published::New);
+            return Ok(output(&path, Published::New));
         }
         let key = ctx.key.file_stem();
         let name = format!("{key}.md");
         let published = publish(folder, &name, &key, summary.as_bytes(), SITES, ctx.crash)?;
-        output(&folder.join(name), published)
+        Ok(output(&folder.join(name), published))
     }
 
     fn sweep(&self, ctx: &ToolContext<'_>) -> Result<(), ToolError> {
@@ -79,12 +83,10 @@ impl Tool for WriteArtifact {
     }
 }
 
-fn output(path: &Path, published: Published) -> Result<Map<String, Value>, ToolError> {
-    let Some(text) = path.to_str() else {
-        return Err(ToolError::step(format!("the artifacts folder {} has a name that is not UTF-8", path.display())));
-    };
+fn output(path: &Path, published: Published) -> Map<String, Value> {
     let deduplicated = published == Published::AlreadyThere;
-    Ok(Map::from_iter([("deduplicated".to_owned(), Value::from(deduplicated)), ("path".to_owned(), Value::from(text))]))
+    let path = path.to_string_lossy().into_owned();
+    Map::from_iter([("deduplicated".to_owned(), Value::from(deduplicated)), ("path".to_owned(), Value::from(path))])
 }
 
 /// The negative control: an effect that a second attempt repeats.

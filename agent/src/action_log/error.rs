@@ -1,0 +1,47 @@
+//! What can go wrong with an action log.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use store::StoreError;
+use tools::PublishError;
+
+use crate::exit::{Exit, Failure};
+
+/// Why the log could not be read or written. The task's state is safe in each case.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LogError {
+    /// A file operation failed.
+    #[error("cannot {op} the action log {path}: {source}", path = .path.display())]
+    Io { op: &'static str, path: PathBuf, source: io::Error },
+    /// A sync failed: what the disk holds of the log is unknown.
+    #[error("cannot sync the action log {path}: {source}", path = .path.display())]
+    Sync { path: PathBuf, source: io::Error },
+    /// Its folder could not be made or synced.
+    #[error("the folder of the action log: {0}")]
+    Folder(#[from] PublishError),
+    /// Another process holds the log's lock and does not let go of it.
+    #[error("the action log {path} has been locked by another process for too long", path = .path.display())]
+    Busy { path: PathBuf },
+    /// Not the log: the database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl LogError {
+    pub(super) fn io<'a>(op: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Self + 'a {
+        move |source| Self::Io { op, path: path.to_owned(), source }
+    }
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Self {
+        let exit = match error {
+            LogError::Store(error) => return error.into(),
+            LogError::Busy { .. } => Exit::Busy,
+            LogError::Io { .. } | LogError::Sync { .. } | LogError::Folder(_) => Exit::Io,
+        };
+        let why = format!("{error}; nothing committed is lost, and --log-best-effort goes on without the log");
+        Self::new(exit, why)
+    }
+}

@@ -1,0 +1,145 @@
+//! `agent inbox`
+
+use std::path::Path;
+use std::time::Duration;
+
+use store::model::{PlanSource, RunId, TaskId};
+use store::sqlite::{SqliteReader, SqliteStore};
+use store::{Clock, Crash, ErrorKind, NewTask, Reader, Store, SystemClock};
+
+use super::work::{Log, LogChoice, Work, check_ahead};
+use super::{say, task_id};
+use crate::arm::{self, Course};
+use crate::completion::{self, Completion, same_place};
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+use crate::inbox::{self, Inbox};
+use crate::signals::Stop;
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) task: &'a str,
+    pub(crate) inbox: &'a Path,
+    pub(crate) out: &'a Path,
+    pub(crate) log: LogChoice<'a>,
+    pub(crate) delay: Option<Duration>,
+}
+
+pub(crate) fn inbox(db: &Path, request: Request<'_>) -> Result<Exit, Failure> {
+    let mut config = Config::from_env()?;
+    config.step_delay = request.delay.unwrap_or(config.step_delay);
+    let task = task_id(request.task)?;
+    let wanted = wanted(db, &task, &request)?;
+    // The plan is made, and all that is there is looked at, before anything is changed.
+    let plan = match look(db, &task, &config, &wanted)? {
+        Found::Task => None,
+        Found::Nothing => Some(plan(&wanted, &config)?),
+    };
+    let stop = Stop::on_signals()?;
+    let crash = arm::arm(&config)?;
+    let run = RunId::random();
+    let log = Log::open(Some(request.log), &task, &run, &crash)?;
+    let mut store = match plan {
+        Some(plan) => create(db, &task, &run, &plan, &wanted, &crash)?,
+        None => SqliteStore::open(db, crash.clone())?,
+    };
+    Work { task: &task, run: &run, config: &config, crash: &crash, stop: &stop, log }.carry_on(&mut store)
+}
+
+/// The completion that the request means, once its paths make sense together.
+fn wanted(db: &Path, task: &TaskId, request: &Request<'_>) -> Result<Completion, Failure> {
+    let usage = |why: String| Failure::new(Exit::Usage, why);
+    let text = |option: &str, path: &Path| match path.to_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(usage(format!("{option} {}: the path is not UTF-8", path.display()))),
+    };
+    let (out, log) = (request.out, request.log.path);
+    for (what, taken, by) in [("--out", out, db), ("--log", log, db), ("--out", out, log)] {
+        if same_place(taken, by) {
+            return Err(usage(format!("{what} {} names a file that is something else already", taken.display())));
+        }
+    }
+    let Some(name) = out.file_name() else {
+        return Err(usage(format!("--out {} names no file", out.display())));
+    };
+    if out.is_dir() {
+        return Err(usage(format!("--out {} is a folder, the report is a file", out.display())));
+    }
+    if name.to_str().is_some_and(|name| tools::is_temporary(name, &completion::temporary_key(task))) {
+        return Err(usage(format!("--out {}: temporary files of this task have such names", out.display())));
+    }
+    Ok(Completion::Report { inbox: text("--inbox", request.inbox)?, out: text("--out", out)? })
+}
+
+enum Found {
+    Nothing,
+    Task,
+}
+
+/// Whether the task is there, and is the one that is meant.
+fn look(db: &Path, task: &TaskId, config: &Config, wanted: &Completion) -> Result<Found, Failure> {
+    let mut reader = match SqliteReader::open(db) {
+        Err(error) if error.kind() == ErrorKind::Missing => return Ok(Found::Nothing),
+        reader => reader?,
+    };
+    let Some(state) = reader.load(task)? else { return Ok(Found::Nothing) };
+    let stored = check_ahead(&mut reader, task, state)?;
+    check_same(task, stored.as_ref(), wanted)?;
+    if let Some(point) = &config.crash_at {
+        arm::check(point, Course { steps: state.steps, log: true, completion: true }, |step| {
+            Ok(reader.steps(task, step, 1)?.pop().map(|row| row.tool).unwrap_or_default())
+        })?;
+    }
+    Ok(Found::Task)
+}
+
+/// The plan is frozen with the task, and where its report goes too: another folder or file is a slip, or another task.
+fn check_same(task: &TaskId, stored: Option<&Completion>, wanted: &Completion) -> Result<(), Failure> {
+    let usage = |why: String| Err(Failure::new(Exit::Usage, why));
+    let Completion::Report { inbox, out } = wanted;
+    match stored {
+        None => usage(format!("task `{task}` was not made by `agent inbox`; `agent run` runs it")),
+        Some(Completion::Report { inbox: of, .. }) if !same_place(Path::new(of), Path::new(inbox)) => {
+            usage(format!("task `{task}` is about the inbox {of}, not {inbox}: give it, or take another task id"))
+        }
+        Some(Completion::Report { out: to, .. }) if !same_place(Path::new(to), Path::new(out)) => {
+            usage(format!("task `{task}` has its report at {to}, not {out}: give that as --out, or take another task id"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn plan(wanted: &Completion, config: &Config) -> Result<Inbox, Failure> {
+    let Completion::Report { inbox, out } = wanted;
+    let plan = Inbox::plan(inbox, out)?;
+    if let Some(point) = &config.crash_at {
+        let course = Course { steps: plan.len(), log: true, completion: true };
+        arm::check(point, course, |_| Ok(inbox::TOOL.to_owned()))?;
+    }
+    if plan.len() == 0 {
+        say!("the inbox {inbox} is empty: there is no *.txt file in it, and the report will be an empty list");
+    }
+    Ok(plan)
+}
+
+/// Stores the task. Where another process was faster, its task is taken up, or found to be at work.
+fn create(
+    db: &Path,
+    task: &TaskId,
+    run: &RunId,
+    plan: &Inbox,
+    wanted: &Completion,
+    crash: &Crash,
+) -> Result<SqliteStore, Failure> {
+    let mut store = SqliteStore::open_or_create(db, crash.clone())?;
+    let source: &dyn PlanSource = plan;
+    match store.create(&NewTask { id: task, plan: source, run, at: SystemClock.now() }) {
+        Err(error) if error.kind() == ErrorKind::Exists => {
+            let stored = Completion::of(&mut store, task)?;
+            check_same(task, stored.as_ref(), wanted)?;
+        }
+        result => result?,
+    }
+    Ok(store)
+}

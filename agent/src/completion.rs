@@ -1,0 +1,210 @@
+//! What a run does once every step is done and before the task is: an effect that may be repeated, stored with the task.
+//!
+//! So far there is one, the report of the inbox: the JSON list of all results in step order. It is written from the
+//! committed outputs, one at a time, and so comes out the same however often it is written and whenever. The report's path
+//! belongs to the task: whatever other file stands there is replaced, in one step, by the whole report.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use store::model::TaskId;
+use store::{CrashScope, CrashSite, Reader};
+use tools::{Published, ReplaceSites};
+
+use crate::exit::{Exit, Failure};
+
+const SITES: ReplaceSites = ReplaceSites {
+    written: CrashSite("report.written"),
+    renamed: CrashSite("report.renamed"),
+    unchanged: CrashSite("report.unchanged"),
+    published: CrashSite("report.published"),
+};
+
+/// Crash points outside steps, passed where a task has a completion.
+pub(crate) const RUN_SITES: &[CrashSite] = &[SITES.written, SITES.renamed, SITES.unchanged, SITES.published];
+
+/// The completion of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Completion {
+    /// Publish the results of all steps as one file.
+    Report {
+        /// The folder that the task was planned from.
+        inbox: String,
+        /// The file, relative to the working directory.
+        out: String,
+    },
+}
+
+impl Completion {
+    /// What is stored.
+    pub(crate) fn to_json(&self) -> Map<String, Value> {
+        let Self::Report { inbox, out } = self;
+        Map::from_iter([("report".to_owned(), json!({ "inbox": inbox, "out": out }))])
+    }
+
+    fn from_json(stored: &Map<String, Value>) -> Option<Self> {
+        let report = stored.get("report")?;
+        let text = |field: &str| report.get(field).and_then(Value::as_str).map(str::to_owned);
+        Some(Self::Report { inbox: text("inbox")?, out: text("out")? })
+    }
+
+    /// The completion of a task; `None` where it has none.
+    ///
+    /// # Errors
+    /// It cannot be read, or it is one that this version does not know.
+    pub(crate) fn of(reader: &mut dyn Reader, task: &TaskId) -> Result<Option<Self>, Failure> {
+        let Some(stored) = reader.completion(task)? else { return Ok(None) };
+        let unknown = || {
+            let why = format!("task `{task}` ends with something that this version does not know; use a newer one");
+            Failure::new(Exit::BadStore, why)
+        };
+        Self::from_json(&stored).map(Some).ok_or_else(unknown)
+    }
+
+    fn out(&self) -> &Path {
+        let Self::Report { out, .. } = self;
+        Path::new(out)
+    }
+
+    /// Removes what a killed run left behind. Under the task's lease, so that no living process needs it.
+    ///
+    /// # Errors
+    /// The folder cannot be listed or a file in it not removed.
+    pub(crate) fn sweep(&self, task: &TaskId) -> Result<(), Failure> {
+        Ok(tools::sweep_temporaries(tools::folder_of(self.out()), &temporary_key(task)).map_err(|e| failed(&e))?)
+    }
+
+    /// Does it; a second time it finds the same. What it did is durable when it returns.
+    ///
+    /// # Errors
+    /// The report is not there, or there as a whole; the task is not done yet, and the next run tries again.
+    pub(crate) fn carry_out(
+        &self,
+        reader: &mut dyn Reader,
+        task: &TaskId,
+        crash: CrashScope<'_>,
+    ) -> Result<Published, Failure> {
+        let mut source = Source::new(reader, task)?;
+        let key = temporary_key(task);
+        let result = tools::replace(self.out(), &key, &mut |out| source.write(out), SITES, crash);
+        match source.failure {
+            Some(failure) => Err(failure),
+            None => result.map_err(|error| failed(&error)),
+        }
+    }
+
+    /// Whether the report is still what was published. The error says what is wrong, one line.
+    ///
+    /// # Errors
+    /// The outer one: the results cannot be read.
+    pub(crate) fn audit(&self, reader: &mut dyn Reader, task: &TaskId) -> Result<Result<(), String>, Failure> {
+        let mut source = Source::new(reader, task)?;
+        let same = tools::has_content(self.out(), &mut |out| source.write(out));
+        if let Some(failure) = source.failure {
+            return Err(failure);
+        }
+        let shown = self.out().display();
+        Ok(match same {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!("the report {shown} is missing or has other content")),
+            Err(error) => Err(error.to_string()),
+        })
+    }
+}
+
+/// Names the report's temporary file: by its task and not by the report, so that no two names can be the same, whatever
+/// reports are called. No step's key is like it, they end with a number.
+pub(crate) fn temporary_key(task: &TaskId) -> String {
+    format!("{}-report", task.file_stem())
+}
+
+fn failed(error: &tools::PublishError) -> Failure {
+    let exit = match error {
+        tools::PublishError::Occupied { .. } => Exit::CannotCreate,
+        _ => Exit::Io,
+    };
+    Failure::new(exit, format!("the report: {error}; run the task again once the cause is mended"))
+}
+
+/// Whether two paths name the same place, as far as their spelling tells. Nothing needs to be there.
+pub(crate) fn same_place(one: &Path, other: &Path) -> bool {
+    let absolute = |path: &Path| std::path::absolute(path).ok().map(|path| normal(&path));
+    one == other || absolute(one).is_some_and(|one| Some(one) == absolute(other))
+}
+
+/// Without `.`, and with `..` taken back where what stands before it is a plain name.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir if normal.file_name().is_some() => {
+                normal.pop();
+            }
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
+/// The report, made from the committed outputs.
+struct Source<'a> {
+    reader: &'a mut dyn Reader,
+    task: &'a TaskId,
+    steps: u32,
+    /// Why the outputs could not be read; it does not fit through the writer.
+    failure: Option<Failure>,
+}
+
+impl<'a> Source<'a> {
+    fn new(reader: &'a mut dyn Reader, task: &'a TaskId) -> Result<Self, Failure> {
+        let steps = reader.load(task)?.map_or(0, |state| state.steps);
+        Ok(Self { reader, task, steps, failure: None })
+    }
+
+    /// The JSON list, a result a line.
+    fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(b"[")?;
+        for step in 0..self.steps {
+            out.write_all(if step == 0 { b"\n" } else { b",\n" })?;
+            let result = self.result(step).map_err(|failure| {
+                self.failure = Some(failure);
+                io::Error::other("a result cannot be read")
+            })?;
+            serde_json::to_writer(&mut *out, &result)?;
+        }
+        out.write_all(if self.steps == 0 { b"]\n" } else { b"\n]\n" })
+    }
+
+    fn result(&mut self, step: u32) -> Result<Map<String, Value>, Failure> {
+        let missing = || Failure::new(Exit::BadStore, format!("task `{}`, step {step}: it has no output", self.task));
+        self.reader.output(self.task, step)?.ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("report.json", "./report.json", true)]
+    #[case("a/../report.json", "report.json", true)]
+    #[case("/x/y", "/x//y/", true)]
+    #[case("report.json", "reports/report.json", false)]
+    #[case("../report.json", "report.json", false)]
+    fn paths_are_compared_by_where_they_lead(#[case] one: &str, #[case] other: &str, #[case] same: bool) {
+        assert_eq!(same_place(Path::new(one), Path::new(other)), same);
+    }
+
+    #[test]
+    fn a_completion_survives_its_json_and_others_are_not_guessed_at() {
+        let report = Completion::Report { inbox: "in".into(), out: "Übersicht.json".into() };
+        assert_eq!(Completion::from_json(&report.to_json()), Some(report));
+        for other in [json!({}), json!({"report": {"out": "x"}}), json!({"mail": {"to": "me"}})] {
+            let Value::Object(other) = other else { unreachable!() };
+            assert_eq!(Completion::from_json(&other), None);
+        }
+    }
+}

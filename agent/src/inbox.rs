@@ -1,0 +1,153 @@
+//! The planner of the inbox: a folder of notes becomes a plan, one step for each.
+
+use std::borrow::Cow;
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use store::limits;
+use store::model::{PlanSource, PlannedStep};
+
+use crate::completion::Completion;
+use crate::exit::{Exit, Failure};
+
+/// The tool that every step calls.
+pub(crate) const TOOL: &str = "count_words";
+
+const EXTENSION: &str = ".txt";
+
+/// A planned inbox. Only the names are held: a step is made when it is asked for, so that a plan of 100,000 notes takes
+/// a few megabytes.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    folder: String,
+    goal: String,
+    names: Vec<String>,
+    completion: Map<String, Value>,
+}
+
+impl Inbox {
+    /// Looks at the folder: the regular files (or links to such) named `*.txt`, as a shell would have it without those
+    /// that begin with a dot, in the order of the bytes of their names.
+    ///
+    /// # Errors
+    /// The folder cannot be listed; a name is not UTF-8, and so fits into no plan; there are more notes than a plan may
+    /// have steps.
+    pub(crate) fn plan(folder: &str, out: &str) -> Result<Self, Failure> {
+        let unreadable =
+            |error: io::Error| Failure::new(Exit::NoInput, format!("cannot read the inbox {folder}: {error}"));
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            if let Some(name) = note(&entry).map_err(unreadable)? {
+                names.push(name.map_err(|why| Failure::new(Exit::BadPlan, format!("inbox {folder}: {why}")))?);
+            }
+        }
+        if names.len() > limits::PLAN_STEPS {
+            let why = format!("inbox {folder}: {} notes, a plan has at most {} steps", names.len(), limits::PLAN_STEPS);
+            return Err(Failure::new(Exit::BadPlan, why));
+        }
+        names.sort_unstable();
+        let completion = Completion::Report { inbox: folder.to_owned(), out: out.to_owned() }.to_json();
+        let goal = format!("Count the words of the notes in {folder}");
+        Ok(Self { folder: folder.to_owned(), goal, names, completion })
+    }
+
+    /// How many notes there are.
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.names.len()).unwrap_or(u32::MAX)
+    }
+
+    fn step(&self, name: &str) -> PlannedStep {
+        let path = Path::new(&self.folder).join(name).to_string_lossy().into_owned();
+        PlannedStep { tool: TOOL.to_owned(), input: Map::from_iter([("path".to_owned(), Value::from(path))]) }
+    }
+}
+
+impl PlanSource for Inbox {
+    fn goal(&self) -> &str {
+        &self.goal
+    }
+
+    fn steps(&self) -> Box<dyn Iterator<Item = Cow<'_, PlannedStep>> + '_> {
+        Box::new(self.names.iter().map(|name| Cow::Owned(self.step(name))))
+    }
+
+    fn completion(&self) -> Option<&Map<String, Value>> {
+        Some(&self.completion)
+    }
+}
+
+/// The name of a note; `None` for what is none.
+fn note(entry: &DirEntry) -> io::Result<Option<Result<String, String>>> {
+    let name = entry.file_name();
+    let bytes = name.as_encoded_bytes();
+    if !bytes.ends_with(EXTENSION.as_bytes()) || bytes.starts_with(b".") {
+        return Ok(None);
+    }
+    let mut kind = entry.file_type()?;
+    if kind.is_symlink() {
+        kind = match fs::metadata(entry.path()) {
+            Ok(meta) => meta.file_type(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+    }
+    if !kind.is_file() {
+        return Ok(None);
+    }
+    Ok(Some(name.into_string().map_err(|name| format!("the name of the note {} is not UTF-8", name.display()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use store::model::Plan;
+
+    fn planned(folder: &Path) -> Plan {
+        let inbox = Inbox::plan(folder.to_str().unwrap(), "r.json").unwrap();
+        let steps: Vec<_> = inbox.steps().map(Cow::into_owned).collect();
+        assert_eq!(steps.len() as u32, inbox.len());
+        Plan { goal: inbox.goal().to_owned(), steps }
+    }
+
+    #[test]
+    fn the_notes_are_the_text_files_in_the_order_of_their_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["b.txt", "a b.txt", "B.txt", "ä.txt", "10.txt", "9.txt", ".hidden.txt", "c.TXT", "d.txt~", "txt"] {
+            fs::write(at(name), "").unwrap();
+        }
+        fs::create_dir(at("folder.txt")).unwrap();
+        std::os::unix::fs::symlink("b.txt", at("link.txt")).unwrap();
+        std::os::unix::fs::symlink("nowhere", at("lost.txt")).unwrap();
+        std::os::unix::fs::symlink("folder.txt", at("to-folder.txt")).unwrap();
+        let plan = planned(folder.path());
+        let paths: Vec<_> = plan.steps.iter().map(|step| step.input["path"].as_str().unwrap().to_owned()).collect();
+        let due = ["10.txt", "9.txt", "B.txt", "a b.txt", "b.txt", "link.txt", "ä.txt"];
+        assert_eq!(paths, due.map(|name| at(name).to_str().unwrap().to_owned()));
+        assert_eq!(tools::check_plan(&plan), Ok(()));
+    }
+
+    #[test]
+    fn an_empty_folder_is_a_plan_and_a_missing_one_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(planned(folder.path()).steps.is_empty());
+        let missing = folder.path().join("missing");
+        let error = Inbox::plan(missing.to_str().unwrap(), "r.json").unwrap_err();
+        assert_eq!(error.exit(), Exit::NoInput);
+        assert!(error.to_string().contains("missing"), "{error}");
+    }
+
+    #[test]
+    fn a_name_that_fits_into_no_plan_is_refused_and_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(OsStr::from_bytes(b"a\xff.txt")), "").unwrap();
+        let error = Inbox::plan(folder.path().to_str().unwrap(), "r.json").unwrap_err();
+        assert_eq!(error.exit(), Exit::BadPlan);
+        assert!(error.to_string().contains("not UTF-8"), "{error}");
+    }
+}

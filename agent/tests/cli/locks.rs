@@ -1,0 +1,128 @@
+//! One runner per task: the others are told, and change nothing.
+
+use std::fs::{self, File};
+use std::time::{Duration, Instant};
+
+use fixtures::contract;
+use nix::sys::signal::Signal;
+
+use crate::journal::{assert_sound, recovered};
+use crate::lab::{Lab, Started};
+
+/// A run of `t1` that sleeps inside step 0 for as long as a test may need.
+fn sleeping(lab: &Lab, seconds: &str) -> Started {
+    let call = lab.call(["run", "t1"]).env("AGENT_STEP_DELAY", seconds).env("AGENT_CRASH_RECORD", "recording");
+    let started = call.start();
+    lab.wait_for("recording", "before_effect:0");
+    started
+}
+
+/// A refused runner had once "recovered" the running step already, since recovery came before the lock.
+#[test]
+fn a_second_runner_is_refused_and_changes_nothing() {
+    let lab = Lab::with_task();
+    let first = sleeping(&lab, "60");
+    let (status, journal) = (lab.status("t1"), lab.journal("t1"));
+    let bytes = |name: &str| fs::read(lab.path(name)).unwrap();
+    let before = (bytes("state.db"), bytes("state.db-wal"));
+    for command in ["run", "run"] {
+        lab.agent([command, "t1"]).fails(3).says("t1");
+    }
+    assert_eq!((lab.status("t1"), lab.journal("t1")), (status, journal));
+    assert_eq!((bytes("state.db"), bytes("state.db-wal")), before);
+    assert_eq!(lab.steps("t1")[0], ("running".to_owned(), 1));
+
+    // The kernel frees the lock with its holder.
+    first.signal(Signal::SIGKILL);
+    first.ended().exits(137);
+    lab.agent(["run", "t1"]).exits(0);
+    assert_eq!(recovered(&lab.journal("t1")), [vec![], vec![0]]);
+    assert_sound(&lab, "t1", None);
+}
+
+/// Agents in other languages take the same lock.
+#[test]
+fn the_lock_is_a_flock_on_the_file_that_the_contract_names() {
+    let lab = Lab::with_task();
+    let path = lab.path(&contract::lock_path("state.db", "t1"));
+    let holder = File::create(&path).unwrap();
+    holder.lock().unwrap();
+    let before = lab.tree();
+    lab.agent(["run", "t1"]).fails(3);
+    assert_eq!(lab.tree(), before);
+    drop(holder);
+    lab.agent(["run", "t1"]).exits(0);
+    assert!(path.exists(), "a lock file that were removed could be locked twice");
+}
+
+#[test]
+fn the_lock_of_one_task_does_not_hold_up_another() {
+    let lab = Lab::with_task();
+    lab.agent(["create", "t2", "plan.json"]).exits(0);
+    let first = sleeping(&lab, "60");
+    lab.agent(["run", "t2"]).exits(0);
+    lab.agent(["create", "t3", "plan.json"]).exits(0);
+    lab.agent(["verify", "t2"]).exits(0);
+    first.signal(Signal::SIGTERM);
+    first.ended().exits(143);
+}
+
+#[test]
+fn reading_beside_a_run_sees_it_at_work() {
+    let lab = Lab::with_task();
+    let first = sleeping(&lab, "60");
+    assert_eq!(lab.steps("t1")[0], ("running".to_owned(), 1));
+    assert_eq!(lab.journal("t1").len(), 3);
+    lab.agent(["list"]).exits(0);
+    lab.agent(["verify"]).exits(0);
+    lab.agent(["retry", "t1"]).fails(4);
+    first.signal(Signal::SIGINT);
+    first.ended().exits(130);
+}
+
+/// The lock can be lost only by removing its file. The fence in the database then stops the run that lost it.
+#[test]
+fn a_run_whose_lock_file_was_removed_is_fenced_off() {
+    let lab = Lab::with_task();
+    let first = sleeping(&lab, "0.3");
+    fs::remove_file(lab.path("state.db.t1.lock")).unwrap();
+    lab.agent(["run", "t1"]).exits(0);
+    let journal = lab.journal("t1");
+    first.ended().fails(76).says("t1");
+    assert_eq!(lab.journal("t1"), journal, "it wrote nothing after it was taken over");
+    assert_sound(&lab, "t1", None);
+    assert_eq!(lab.artifacts(), ["t1-2.md"]);
+}
+
+#[test]
+fn a_writer_that_holds_the_database_for_a_while_is_waited_out() {
+    let lab = Lab::with_task();
+    let mut writer = rusqlite::Connection::open(lab.path("state.db")).unwrap();
+    let transaction = writer.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    let start = Instant::now();
+    let run = lab.call(["run", "t1"]).start();
+    std::thread::sleep(Duration::from_millis(400));
+    transaction.commit().unwrap();
+    run.ended().exits(0);
+    assert!(start.elapsed() >= Duration::from_millis(400));
+    assert_sound(&lab, "t1", None);
+}
+
+#[test]
+#[ignore = "waits for the limit of 30 s"]
+fn a_writer_that_never_ends_is_told_and_costs_nothing() {
+    let lab = Lab::with_task();
+    let mut writer = rusqlite::Connection::open(lab.path("state.db")).unwrap();
+    let transaction = writer.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    lab.agent(["run", "t1"]).fails(75).says("state.db");
+    drop(transaction);
+    lab.agent(["run", "t1"]).exits(0);
+}
+
+#[test]
+fn a_lock_file_that_cannot_be_opened_is_named() {
+    let lab = Lab::with_task();
+    fs::create_dir(lab.path("state.db.t1.lock")).unwrap();
+    lab.agent(["run", "t1"]).fails(73).says("state.db.t1.lock");
+    assert_eq!(lab.steps("t1")[0], ("pending".to_owned(), 0));
+}
