@@ -9,8 +9,8 @@ use store::crash::{RUN_SITES, STEP_SITES};
 use store::{Crash, CrashPoint, CrashSite};
 
 use crate::config::Config;
-use crate::{action_log, completion};
 use crate::exit::{Exit, Failure};
+use crate::{action_log, completion};
 
 /// The crash handle of this process.
 pub(crate) fn arm(config: &Config) -> Result<Crash, Failure> {

@@ -2,14 +2,16 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands;
-use crate::config::VARIABLES;
+use crate::commands::{self, InboxRequest, LogChoice};
+use crate::config::{self, VARIABLES};
 use crate::exit::{self, Exit, Failure};
 
 /// Runs tasks that survive being killed: every step is checkpointed and journaled in one transaction, and after
@@ -37,7 +39,16 @@ enum Command {
     Run {
         /// The task.
         task_id: String,
+        /// Append an action log to this file: a JSON object a line for every event. It may be shared by tasks.
+        #[arg(long, value_name = "FILE")]
+        log: Option<PathBuf>,
+        /// Go on, with a warning, where the action log cannot be written; a later run writes what it lacks.
+        #[arg(long, requires = "log")]
+        log_best_effort: bool,
     },
+    /// Count the words of the notes in a folder, and publish the results as one report. Creates the task where it is
+    /// new, resumes it where it is not.
+    Inbox(Inbox),
     /// Print a task's state as JSON.
     Status {
         /// The task.
@@ -91,6 +102,32 @@ enum Command {
     },
 }
 
+#[derive(Debug, Args)]
+struct Inbox {
+    /// Any name of at most 200 bytes.
+    #[arg(long, value_name = "TASK_ID")]
+    task: String,
+    /// The folder of the notes: its *.txt files, by name, as they are when the task is created.
+    #[arg(long, value_name = "DIR")]
+    inbox: PathBuf,
+    /// The report, a JSON list of the results; it appears whole, once every note is counted.
+    #[arg(long, value_name = "FILE", default_value = "report.json")]
+    out: PathBuf,
+    /// The action log: a JSON object a line for every event. It may be shared by tasks.
+    #[arg(long, value_name = "FILE", default_value = "actions.jsonl")]
+    log: PathBuf,
+    /// Go on, with a warning, where the action log cannot be written; a later run writes what it lacks.
+    #[arg(long)]
+    log_best_effort: bool,
+    /// Pause inside every step, before its effect [default: AGENT_STEP_DELAY].
+    #[arg(long, value_name = "SECONDS", value_parser = pause, allow_negative_numbers = true)]
+    delay: Option<Duration>,
+}
+
+fn pause(text: &str) -> Result<Duration, String> {
+    config::parse_seconds(text).ok_or_else(|| format!("it must be {}", config::SECONDS))
+}
+
 /// Parses the arguments; the first one is the program's name.
 ///
 /// # Errors
@@ -116,15 +153,30 @@ fn command() -> clap::Command {
 }
 
 impl Cli {
+    /// The database file itself. SQLite keeps the WAL beside the file that a link leads to, so readers have to look
+    /// there; and two names of one database must not give a task two locks.
+    fn database(&self) -> PathBuf {
+        let link = fs::symlink_metadata(&self.db).is_ok_and(|meta| meta.is_symlink());
+        let target = link.then(|| fs::canonicalize(&self.db).ok()).flatten();
+        target.unwrap_or_else(|| self.db.clone())
+    }
+
     /// Runs the command.
     ///
     /// # Errors
     /// What went wrong, for `main` to print.
     pub fn run(&self) -> Result<Exit, Failure> {
-        let db = self.db.as_path();
+        let db = &self.database();
         match &self.command {
             Command::Create { task_id, plan_file } => commands::create(db, task_id, plan_file),
-            Command::Run { task_id } => commands::run(db, task_id),
+            Command::Run { task_id, log, log_best_effort } => {
+                let log = log.as_deref().map(|path| LogChoice { path, best_effort: *log_best_effort });
+                commands::run(db, task_id, log)
+            }
+            Command::Inbox(Inbox { task, inbox, out, log, log_best_effort, delay }) => {
+                let log = LogChoice { path: log, best_effort: *log_best_effort };
+                commands::inbox(db, InboxRequest { task, inbox, out, log, delay: *delay })
+            }
             Command::Status { task_id } => commands::status(db, task_id),
             Command::Export { task_id } => commands::export(db, task_id),
             Command::List { json } => commands::list(db, *json),

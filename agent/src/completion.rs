@@ -72,7 +72,8 @@ impl Completion {
     /// # Errors
     /// The folder cannot be listed or a file in it not removed.
     pub(crate) fn sweep(&self, task: &TaskId) -> Result<(), Failure> {
-        Ok(tools::sweep_temporaries(tools::folder_of(self.out()), &temporary_key(task)).map_err(|e| failed(&e))?)
+        let folder = tools::folder_of(self.out());
+        tools::sweep_temporaries(folder, &temporary_key(task)).map_err(|error| failed(&error))
     }
 
     /// Does it; a second time it finds the same. What it did is durable when it returns.

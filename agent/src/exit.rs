@@ -115,6 +115,30 @@ impl From<SessionError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(ErrorKind::Busy, 75)]
+    #[case(ErrorKind::Held, 3)]
+    #[case(ErrorKind::Fenced, 76)]
+    #[case(ErrorKind::Conflict, 76)]
+    #[case(ErrorKind::Missing, 66)]
+    #[case(ErrorKind::Exists, 73)]
+    #[case(ErrorKind::Refused, 73)]
+    #[case(ErrorKind::Foreign, 78)]
+    #[case(ErrorKind::Newer, 78)]
+    #[case(ErrorKind::Corrupt, 78)]
+    #[case(ErrorKind::Io, 74)]
+    fn every_kind_of_store_error_has_its_code(#[case] kind: ErrorKind, #[case] code: u8) {
+        let failure = Failure::from(StoreError::new(kind, "why"));
+        assert_eq!((failure.exit() as u8, failure.to_string().as_str()), (code, "why"));
+    }
+
+    #[test]
+    fn a_message_has_no_control_characters() {
+        let failure = Failure::new(Exit::Internal, "Grüße\n\u{1b}[31m\0 \u{85}報 'x' \\");
+        assert_eq!(failure.to_string(), "Grüße\\n\\u{1b}[31m\\u{0} \\u{85}報 'x' \\");
+    }
 
     #[test]
     fn codes_are_told_apart() {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use store::limits;
 use store::model::{PlanSource, PlannedStep};
 
-use crate::completion::Completion;
+use crate::completion::{Completion, same_place};
 use crate::exit::{Exit, Failure};
 
 /// The tool that every step calls.
@@ -57,6 +57,13 @@ impl Inbox {
     /// How many notes there are.
     pub(crate) fn len(&self) -> u32 {
         u32::try_from(self.names.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the file at `path` is one of them.
+    pub(crate) fn has_note(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let planned = name.is_some_and(|name| self.names.binary_search_by(|other| other.as_str().cmp(name)).is_ok());
+        planned && same_place(tools::folder_of(path), Path::new(&self.folder))
     }
 
     fn step(&self, name: &str) -> PlannedStep {
@@ -118,7 +125,8 @@ mod tests {
     fn the_notes_are_the_text_files_in_the_order_of_their_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        for name in ["b.txt", "a b.txt", "B.txt", "ä.txt", "10.txt", "9.txt", ".hidden.txt", "c.TXT", "d.txt~", "txt"] {
+        for name in ["b.txt", "a b.txt", "B.txt", "ä.txt", "10.txt", "9.txt", ".hidden.txt", "c.TXT", "d.txt~", "txt"]
+        {
             fs::write(at(name), "").unwrap();
         }
         fs::create_dir(at("folder.txt")).unwrap();

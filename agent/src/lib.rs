@@ -18,7 +18,7 @@ mod progress;
 mod runner;
 mod signals;
 
-pub use commands::{Parts, run_with};
+pub use commands::{Parts, create_with, run_with};
 pub use config::Config;
 pub use exit::{Exit, Failure};
 pub use runner::{Lookup, Observer, Outcome, Runner, Silent};

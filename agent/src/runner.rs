@@ -277,9 +277,10 @@ fn tool_failure(step: u32, error: &ToolError) -> Failure {
     Failure::new(Exit::Io, format!("step {step}: {error}; run the task again once the cause is mended"))
 }
 
-/// A message for the journal: one line of bounded length.
+/// A message for the journal: one line of bounded length, without control characters, which names of files may have.
 fn one_line(text: &str) -> String {
-    let mut line: String = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let parts = text.split(char::is_control).map(str::trim).filter(|part| !part.is_empty());
+    let mut line = parts.collect::<Vec<_>>().join(" ");
     if line.len() > limits::ERROR_TEXT_BYTES {
         let end = (0..=limits::ERROR_TEXT_BYTES).rev().find(|&at| line.is_char_boundary(at)).unwrap_or_default();
         line.truncate(end);

@@ -57,6 +57,14 @@ impl Bench {
         })
     }
 
+    /// Whether the plan works without a crash, so that there is something to
+    /// compare with.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let sound = |evidence| crate::invariant::judge(evidence, &self.baseline).is_empty();
+        sound(&self.baseline.evidence) && sound(&self.second)
+    }
+
     /// The baseline of the tasks `t1` to `t<count>` of this plan in one database;
     /// played once, then kept.
     ///

@@ -2,7 +2,7 @@
 //! environment and knows of terminals.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +12,10 @@ use crate::error::LabError;
 use crate::exit::Exit;
 use crate::gate::Gate;
 use crate::invariant;
-use crate::lab::{DEFAULT_CASES, Lab};
+use crate::lab::{DEFAULT_CASES, Deep, Lab};
 use crate::method::{self, Method};
 use crate::plan::PlanCase;
+use crate::report::GitHub;
 use crate::runner::{Options, Shard};
 use crate::sandbox::default_root;
 use crate::target::Target;
@@ -58,7 +59,7 @@ pub enum Command {
     List(RunArgs),
     /// Play one scenario or one kill schedule again and tell everything
     Replay(ReplayArgs),
-    /// Show the report of an earlier run
+    /// Show the report of an earlier run, and write its pages anew
     Report {
         /// The folder that `run --out` wrote
         dir: PathBuf,
@@ -87,6 +88,15 @@ pub struct TargetArgs {
     /// Cases that the method `fuzz` plays
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CASES)]
     pub cases: u32,
+    /// How often `exhaust` kills: 2 kills the resume of each state again
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub depth: Option<u8>,
+    /// Have `exhaust` check its states by true kills
+    #[arg(long)]
+    pub real: bool,
+    /// Leave nothing out: depth 2, true kills, and `power`, `faults` and `pause` at full size
+    #[arg(long)]
+    pub deep: bool,
     /// After this time a process of the agent counts as hung
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     pub deadline: Duration,
@@ -120,7 +130,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub json: bool,
     /// Compare the crash points that were found with this pinned file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "plan")]
     pub gate: Option<PathBuf>,
     /// Rewrite the pinned file instead
     #[arg(long, requires = "gate")]
@@ -143,8 +153,7 @@ pub struct ReplayArgs {
 fn long_help() -> String {
     let methods: String =
         method::ALL.iter().map(|method| format!("  {:<11}  {}\n", method.name, method.about)).collect();
-    let properties: String =
-        invariant::ALL.iter().map(|one| format!("  {:<20}  {}\n", one.name, one.about)).collect();
+    let properties: String = invariant::ALL.iter().map(|one| format!("  {:<20}  {}\n", one.name, one.about)).collect();
     format!("{EXAMPLES}\nMethods:\n{methods}\nProperties:\n{properties}\nExit codes:\n{}", Exit::help())
 }
 
@@ -185,23 +194,17 @@ impl TargetArgs {
     /// # Errors
     /// An agent that is not there, plans that cannot be read.
     pub fn setup(&self) -> Result<Setup, LabError> {
-        let here =
-            std::env::current_dir().map_err(|e| LabError::Internal(format!("there is no working folder: {e}")))?;
-        let given = match &self.agent {
-            Some(given) => given.clone(),
-            None => words::quote(&workspace_agent()?.to_string_lossy()),
+        let own = match &self.plan {
+            Some(file) => Some(PlanCase::load(file, self.inputs.as_deref())?),
+            None => None,
         };
-        let mut target = Target::new(&given, &here, agent_variables())?;
-        target.deadline = self.deadline;
         let root = match &self.dir {
             Some(dir) => std::path::absolute(dir).map_err(LabError::io("find", dir))?,
             None => default_root(),
         };
-        let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(&root);
-        let scratch = scratch.map_err(LabError::io("create a folder in", &root))?;
-        target.ask_inventory(scratch.path())?;
-        let plans = match &self.plan {
-            Some(file) => vec![PlanCase::load(file, self.inputs.as_deref())?],
+        let target = self.target(&root)?;
+        let plans = match own {
+            Some(own) => vec![own],
             None => {
                 let mut plans = vec![PlanCase::report()];
                 plans.extend(target.examples()?);
@@ -213,13 +216,39 @@ impl TargetArgs {
             root,
             seed: self.seed.unwrap_or_else(|| rand::random_range(1..1_000_000_000)),
             cases: self.cases,
+            deep: self.deep(),
             replay_options: self.replay_options(),
         };
         Ok(Setup { lab: Arc::new(lab), plans: plans.into_iter().map(Arc::new).collect() })
     }
 
+    /// The agent, asked for its inventory in a folder below `root`.
+    fn target(&self, root: &Path) -> Result<Target, LabError> {
+        let here =
+            std::env::current_dir().map_err(|e| LabError::Internal(format!("there is no working folder: {e}")))?;
+        let given = match &self.agent {
+            Some(given) => given.clone(),
+            None => words::quote(&workspace_agent()?.to_string_lossy()),
+        };
+        let mut target = Target::new(&given, &here, agent_variables())?;
+        target.deadline = self.deadline;
+        let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(root);
+        let scratch = scratch.map_err(LabError::io("create a folder in", root))?;
+        target.ask_inventory(scratch.path())?;
+        Ok(target)
+    }
+
+    fn deep(&self) -> Deep {
+        let depth = self.depth.unwrap_or(if self.deep { 2 } else { 1 });
+        Deep { depth, real: self.real || self.deep, whole: self.deep }
+    }
+
     fn replay_options(&self) -> String {
         let mut options = String::new();
+        let depth = if self.deep().depth > 1 { " --depth 2" } else { "" };
+        for (given, option) in [(self.deep, " --deep"), (self.real, " --real"), (!self.deep, depth)] {
+            options += if given { option } else { "" };
+        }
         let path = |path: &PathBuf| path.to_string_lossy().into_owned();
         let given = [
             ("--agent", self.agent.clone()),
@@ -244,6 +273,10 @@ impl RunArgs {
     pub fn options(&self) -> Result<Options, LabError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let methods = self.methods()?;
+        if let (Some(file), false) = (self.gate.as_ref().filter(|file| !file.is_file()), self.bless) {
+            let file = file.display();
+            return Err(LabError::Usage(format!("there is no gate file {file}; --bless writes it")));
+        }
         let whole = self.shard == Shard::WHOLE && self.target.plan.is_none();
         let with_controls = whole && methods.iter().any(|method| method.name == "control");
         Ok(Options {
@@ -283,6 +316,13 @@ fn workspace_agent() -> Result<PathBuf, LabError> {
         "there is no agent at {}: build it with `cargo build -p agent`, or name one with --agent",
         beside.display()
     )))
+}
+
+/// What GitHub Actions asks for, or a service that sets the same variables.
+#[must_use]
+pub fn github() -> GitHub {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    GitHub { annotations: set("GITHUB_ACTIONS").is_some(), summary: set("GITHUB_STEP_SUMMARY").map(PathBuf::from) }
 }
 
 /// Names of the variables that must not reach the agent by accident.

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use crate::cli::{Command, ReplayArgs, RunArgs};
+use crate::cli::{self, Command, ReplayArgs, RunArgs};
 use crate::error::LabError;
 use crate::exit::Exit;
-use crate::method::Method;
+use crate::method::{BASELINE, Method};
 use crate::progress;
 use crate::replay::replay;
 use crate::report;
-use crate::report::model::{FILE_NAME, RunReport, ScenarioReport, VerdictKind};
+use crate::report::model::{ScenarioReport, VerdictKind};
 use crate::runner;
 use crate::scenario::Scenario;
 
@@ -34,13 +34,21 @@ fn run(args: &RunArgs) -> Result<i32, LabError> {
     let bar = progress::Bar::new();
     let report = runner::run(&setup.lab, &setup.plans, &options, &|told| bar.tell(told))?;
     bar.close();
-    if let Some(dir) = &args.out {
-        write(dir, &report)?;
-    }
+    // First what people wait for: a full disk must not hide the verdict.
+    let github = cli::github();
     if args.json {
-        print(&(json(&report)? + "\n"))?;
+        print(&report::json(&report)?)?;
     } else {
         print(&report::summary(&report))?;
+    }
+    if github.annotations {
+        annotate(&report::annotations(&report), args.json)?;
+    }
+    if let Some(dir) = &args.out {
+        report::write(dir, &report)?;
+    }
+    if let Some(file) = &github.summary {
+        report::append_summary(file, &report::markdown(&report))?;
     }
     Ok(report.exit_code)
 }
@@ -75,12 +83,13 @@ fn replay_one(args: &ReplayArgs) -> Result<i32, LabError> {
     let silent = done.control.is_some_and(|control| control.must_bite && !control.bit);
     let report = done.report;
     if args.json {
-        print(&(json(&report)? + "\n"))?;
+        print(&report::json(&report)?)?;
     } else {
         print(&told_in_full(&report))?;
     }
     Ok(match report.verdict {
-        VerdictKind::Holds => 0,
+        VerdictKind::Holds => Exit::Held.code(),
+        _ if report.method == BASELINE => Exit::BaselineFailed.code(),
         _ if silent => Exit::ControlSilent.code(),
         _ => Exit::Violated.code(),
     })
@@ -100,7 +109,7 @@ fn told_in_full(report: &ScenarioReport) -> String {
     if report.verdict == VerdictKind::Holds {
         let _ = writeln!(text, "held {}: {}", report.id, report.title);
     } else {
-        text += &report::failure(report);
+        text += &report::failure_in_full(report);
     }
     if let Some(note) = &report.note {
         let _ = writeln!(text, "  {note}");
@@ -109,31 +118,28 @@ fn told_in_full(report: &ScenarioReport) -> String {
 }
 
 fn show(dir: &Path, as_json: bool) -> Result<i32, LabError> {
-    let file = dir.join(FILE_NAME);
-    let bad = |why: String| LabError::Usage(format!("cannot read {}: {why}", file.display()));
-    let text = std::fs::read_to_string(&file).map_err(|e| bad(e.to_string()))?;
-    let report: RunReport = serde_json::from_str(&text).map_err(|e| bad(e.to_string()))?;
+    let report = report::load(dir)?;
     if as_json {
-        print(&text)?;
+        print(&report::json(&report)?)?;
     } else {
         print(&report::summary(&report))?;
     }
+    report::render(dir, &report)?;
     Ok(report.exit_code)
-}
-
-fn write(dir: &Path, report: &RunReport) -> Result<(), LabError> {
-    std::fs::create_dir_all(dir).map_err(LabError::io("create", dir))?;
-    let file = dir.join(FILE_NAME);
-    std::fs::write(&file, json(report)? + "\n").map_err(LabError::io("write", &file))
-}
-
-fn json<T: serde::Serialize>(value: &T) -> Result<String, LabError> {
-    serde_json::to_string_pretty(value).map_err(|e| LabError::Internal(e.to_string()))
 }
 
 /// Prints; a reader that has gone away is no failure of the lab.
 fn print(text: &str) -> Result<(), LabError> {
-    match anstream::stdout().write_all(text.as_bytes()) {
+    printed(anstream::stdout().write_all(text.as_bytes()))
+}
+
+/// GitHub reads both outputs; beside a JSON document there is only one free.
+fn annotate(text: &str, beside_json: bool) -> Result<(), LabError> {
+    if beside_json { printed(anstream::stderr().write_all(text.as_bytes())) } else { print(text) }
+}
+
+fn printed(written: std::io::Result<()>) -> Result<(), LabError> {
+    match written {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(LabError::Internal(format!("cannot print: {e}"))),
         _ => Ok(()),
     }

@@ -25,6 +25,8 @@ pub struct Discovery {
     pub after: BTreeMap<CrashPoint, Vec<CrashPoint>>,
     /// Contents that files had between two steps.
     pub between: BTreeMap<String, Vec<Vec<u8>>>,
+    /// Steps whose tool changed files between `before_effect` and `after_effect`.
+    pub changed_files: Vec<usize>,
 }
 
 impl Discovery {
@@ -60,7 +62,17 @@ pub fn discover(lab: &Lab, case: &Arc<PlanCase>, jobs: usize) -> Result<Discover
     }
     let records = found.records;
     let looks = parallel(jobs, &found.clean, |point| resume_after(lab, case, point, records))?;
+    let mut before_effect = BTreeMap::new();
     for (point, resume) in found.clean.iter().zip(looks) {
+        match (point.site.as_str(), point.step) {
+            ("before_effect", Some(step)) => {
+                before_effect.insert(step, resume.world.clone());
+            }
+            ("after_effect", Some(step)) if before_effect.get(&step) != Some(&resume.world) => {
+                found.changed_files.push(step);
+            }
+            _ => {}
+        }
         if point.site == "after_commit" {
             for (name, content) in resume.world {
                 let known: &mut Vec<_> = found.between.entry(name).or_default();

@@ -125,6 +125,46 @@ impl LiveReader {
     }
 }
 
+/// A connection that stays open beside the agent's, to a database whose log has
+/// been written through once: the agent then overwrites the log instead of making
+/// it longer, and its end neither empties nor removes it.
+pub struct Keeper {
+    db: Connection,
+}
+
+/// Pages of a log that is long enough: more than one run writes.
+const AGED_PAGES: i64 = 120;
+
+impl Keeper {
+    /// Opens the database, writes its log through and has it begin anew.
+    ///
+    /// # Errors
+    /// A database that cannot be opened or written.
+    pub fn age(path: &Path) -> Result<Self, LabError> {
+        let age = || -> rusqlite::Result<Connection> {
+            let db = Connection::open(path)?;
+            db.busy_timeout(BUSY)?;
+            let mut pages = 0;
+            while pages < AGED_PAGES {
+                // No row changes; the pages are written all the same.
+                db.execute_batch("UPDATE tasks SET goal = goal; UPDATE steps SET tool = tool;")?;
+                pages = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))?;
+            }
+            db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))?;
+            Ok(db)
+        };
+        age().map(|db| Self { db }).map_err(|e| unreadable(path, &e))
+    }
+
+    /// Gives the database up without any trace in it.
+    ///
+    /// # Errors
+    /// A database that cannot be closed.
+    pub fn leave(self) -> Result<(), LabError> {
+        self.db.close().map_err(|(_, e)| LabError::Internal(format!("cannot close the database: {e}")))
+    }
+}
+
 fn unreadable(path: &Path, error: &rusqlite::Error) -> LabError {
     LabError::Internal(format!("cannot read {}: {error}", path.display()))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde_json::Value;
 
@@ -143,6 +144,8 @@ pub struct Snapshot {
     /// Every file but the database's own, its locks, the plan and the inputs:
     /// relative path -> bytes.
     pub world: BTreeMap<String, Vec<u8>>,
+    /// When each of these files was written last.
+    pub written: BTreeMap<String, SystemTime>,
     /// The files that are neither world nor input: locks, the database's own.
     pub own_files: Vec<String>,
 }
@@ -317,7 +320,7 @@ impl Baseline {
     /// How long the clean run took, in seconds.
     #[must_use]
     pub fn run_seconds(&self) -> f64 {
-        let runs = self.evidence.runs.iter().map(|run| &run.outcome);
-        runs.map(|o| o.ended_at - o.started_at).fold(0.0, f64::max)
+        let runs = self.evidence.runs.iter().map(|run| run.outcome.seconds());
+        runs.fold(0.0, f64::max)
     }
 }

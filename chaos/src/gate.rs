@@ -51,10 +51,7 @@ pub fn check(
     if gate.bless {
         std::fs::write(&gate.file, render(&found)).map_err(LabError::io("write", &gate.file))?;
     } else {
-        let pinned = std::fs::read_to_string(&gate.file).map_err(|e| {
-            let file = gate.file.display();
-            LabError::Usage(format!("cannot read the gate's file {file}: {e}; `--bless` writes it"))
-        })?;
+        let pinned = std::fs::read_to_string(&gate.file).map_err(LabError::io("read", &gate.file))?;
         differences.extend(compare(&parse(&pinned), &found));
     }
     Ok(GateReport {

@@ -87,27 +87,61 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// The command, ready to be started, with the words of `wrapper` before it.
+    ///
+    /// # Errors
+    /// Files that cannot be created.
+    pub fn command(&self, wrapper: &[&str]) -> Result<Command, LabError> {
+        let mut words = wrapper.iter().copied().chain(self.target.words.iter().map(String::as_str));
+        let program =
+            words.next().ok_or_else(|| LabError::Internal("an agent without a command was let through".to_owned()))?;
+        let mut command = Command::new(program);
+        command.args(words).args(&self.args).current_dir(self.dir);
+        for name in &self.target.scrub {
+            command.env_remove(name);
+        }
+        command
+            .envs(self.env.iter().map(|(name, value)| (*name, value)))
+            .stdin(Stdio::null())
+            .stdout(create(&self.stem, "out")?)
+            .stderr(create(&self.stem, "err")?)
+            .process_group(0);
+        Ok(command)
+    }
+
+    /// What a process of this launch that has ended is remembered by.
+    ///
+    /// # Errors
+    /// Output that cannot be read.
+    pub fn outcome(&self, started_at: f64, ended: Ended, survivors: Option<i32>) -> Result<Outcome, LabError> {
+        let (stdout, stderr) = (read(&self.stem, "out")?, read(&self.stem, "err")?);
+        Ok(Outcome { started_at, ended_at: now(), ended, stdout, stderr, survivors })
+    }
+
+    /// The files that keep what it prints, and what it complains about.
+    #[must_use]
+    pub fn printed(&self) -> [PathBuf; 2] {
+        ["out", "err"].map(|suffix| self.stem.with_extension(suffix))
+    }
+
+    /// How long it may take.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        self.deadline
+    }
+
+    /// The command as it was given, for people.
+    #[must_use]
+    pub fn given(&self) -> &str {
+        &self.target.given
+    }
+
     /// Starts the process.
     ///
     /// # Errors
     /// A command that cannot be started, files that cannot be created.
     pub fn start(self) -> Result<Running, LabError> {
-        let (program, rest) = self
-            .target
-            .words
-            .split_first()
-            .ok_or_else(|| LabError::Internal("an agent without a command was let through".to_owned()))?;
-        let mut command = Command::new(program);
-        command.args(rest).args(&self.args).current_dir(self.dir);
-        for name in &self.target.scrub {
-            command.env_remove(name);
-        }
-        command
-            .envs(self.env)
-            .stdin(Stdio::null())
-            .stdout(create(&self.stem, "out")?)
-            .stderr(create(&self.stem, "err")?)
-            .process_group(0);
+        let mut command = self.command(&[])?;
         let started_at = now();
         let begin = Instant::now();
         let child = command.spawn().map_err(|source| LabError::Spawn { command: self.target.given.clone(), source })?;
@@ -221,6 +255,12 @@ impl std::fmt::Display for Ended {
 }
 
 impl Outcome {
+    /// How long it ran.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.ended_at - self.started_at
+    }
+
     /// How it ended with the last line of what it complained about.
     #[must_use]
     pub fn describe(&self) -> String {

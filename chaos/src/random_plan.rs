@@ -46,6 +46,15 @@ impl RandomPlan {
         Some(parts.iter().map(Part::steps).sum())
     }
 
+    /// The tool of each step.
+    #[must_use]
+    pub fn tools(&self, given: &PlanCase, target: &Target) -> Vec<String> {
+        // An example that is not there has no steps; building it tells.
+        let case = self.build(given, target);
+        let steps = case.map(|case| case.steps).unwrap_or_default();
+        steps.into_iter().map(|step| step.tool).collect()
+    }
+
     /// Plans of the contract's tools, with whole examples of other tools mixed in.
     pub fn strategy(target: &Target, max_steps: usize) -> impl Strategy<Value = Self> + use<> {
         let tools = target.inventory.iter().flat_map(|inventory| &inventory.tools);

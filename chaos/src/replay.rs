@@ -42,6 +42,9 @@ fn find(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usize) -> 
         LabError::Usage(format!("there is no plan `{plan}`; there are {}", known.join(", ")))
     })?;
     let bench = Arc::new(Bench::prepare(lab, case, jobs)?);
+    if !bench.is_sound() {
+        return baseline(&bench);
+    }
     let all = method::named(method).map(|method| (method.scenarios)(&bench)).transpose()?;
     let mut found = all.into_iter().flatten().filter(|scenario| scenario.id == subject);
     match found.next() {
@@ -49,6 +52,14 @@ fn find(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usize) -> 
         // Random delays and recordings of another day are schedules all the same.
         None => of_schedule(&bench, what),
     }
+}
+
+/// Where the plan fails without a crash, that is what there is to tell.
+fn baseline(bench: &Arc<Bench>) -> Result<Scenario, LabError> {
+    let method = method::named(method::BASELINE);
+    let scenarios = method.map(|method| (method.scenarios)(bench)).transpose()?;
+    let first = scenarios.into_iter().flatten().next();
+    first.ok_or_else(|| LabError::Internal("there is no baseline".to_owned()))
 }
 
 /// A case that fuzzing has found: plan and schedule are both in the subject.
@@ -72,7 +83,8 @@ fn fuzzed(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], plan: &RandomPlan, what: &str
 fn bare(lab: &Arc<Lab>, case: &Arc<PlanCase>, text: &str, jobs: usize) -> Result<Scenario, LabError> {
     // Before any process is started: a slip of the pen should not cost seconds.
     let _: KillSchedule = text.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
-    of_schedule(&Arc::new(Bench::prepare(lab, case, jobs)?), text)
+    let bench = Arc::new(Bench::prepare(lab, case, jobs)?);
+    if bench.is_sound() { of_schedule(&bench, text) } else { baseline(&bench) }
 }
 
 fn of_schedule(bench: &Arc<Bench>, text: &str) -> Result<Scenario, LabError> {

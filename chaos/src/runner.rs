@@ -9,7 +9,7 @@ use crate::error::LabError;
 use crate::exit::Exit;
 use crate::gate::{self, Gate};
 use crate::lab::Lab;
-use crate::method::{self, Method};
+use crate::method::{self, BASELINE, Method};
 use crate::plan::PlanCase;
 use crate::pool::parallel_while;
 use crate::process::now;
@@ -84,19 +84,19 @@ pub fn run(
         benches.push(Arc::new(Bench::prepare(lab, case, options.jobs)?));
         run.plans.push(case.name.clone());
     }
-    run.play(method_named("baseline")?, &benches, Shard::WHOLE, tell)?;
+    run.play(method_named(BASELINE)?, &benches, Shard::WHOLE, tell)?;
     if run.scenarios.iter().any(failed) {
         return Ok(run.finish(Some(Outcome::BaselineFailed), None));
     }
     let mut first = 0;
     let mut selected = 0;
-    for method in options.methods.iter().filter(|method| method.name != "baseline") {
+    for method in options.methods.iter().filter(|method| method.name != BASELINE) {
         let count = run.play(method, &benches, options.shard, tell)?;
         selected += count.played;
         first += count.all;
         run.offset = first;
     }
-    let only_baseline = options.methods.iter().all(|method| method.name == "baseline");
+    let only_baseline = options.methods.iter().all(|method| method.name == BASELINE);
     if selected == 0 && !only_baseline && run.cut_short.is_none() {
         run.cut_short = Some("nothing was selected: no scenario fits".to_owned());
     }
@@ -127,7 +127,7 @@ pub fn list(
     for method in &options.methods {
         for bench in &benches {
             let scenarios = (method.scenarios)(bench)?;
-            if method.name == "baseline" {
+            if method.name == BASELINE {
                 all.extend(scenarios);
                 continue;
             }

@@ -5,16 +5,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tempfile::TempDir;
 
 use crate::error::LabError;
 use crate::evidence;
-use crate::facts::Snapshot;
+use crate::facts::{Snapshot, Tables};
 use crate::plan::{PLAN_FILE, PlanCase};
 use crate::process::{Launch, Outcome, Running, end_group};
 use crate::schedule::CrashPoint;
 use crate::target::Target;
+use crate::trace::{Recorder, Traced, Watch, trace};
 
 /// The database's name in the agent's working folder.
 pub const DB_FILE: &str = "state.db";
@@ -49,7 +51,11 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    fn empty(root: &Path, case: &Arc<PlanCase>) -> Result<Self, LabError> {
+    /// A folder without any file.
+    ///
+    /// # Errors
+    /// A folder that cannot be created.
+    pub fn empty(root: &Path, case: &Arc<PlanCase>) -> Result<Self, LabError> {
         let mut builder = tempfile::Builder::new();
         let made = builder.prefix("chaos-").tempdir_in(root);
         let dir = made.map_err(LabError::io("create a folder in", root))?;
@@ -117,6 +123,29 @@ impl Sandbox {
         Launch::new(target, &words, &world, &stem).env(env.to_vec()).start()
     }
 
+    /// Runs the agent here to its end like [`Sandbox::start`], under the tracer.
+    ///
+    /// # Errors
+    /// See [`trace`].
+    pub fn traced(
+        &mut self,
+        target: &Target,
+        args: &[&str],
+        env: &[(&'static str, String)],
+        recorder: &mut Recorder,
+        watch: &mut (dyn Watch + Send),
+    ) -> Result<Traced, LabError> {
+        self.launched += 1;
+        let stem = self.lab().join(format!("p{}", self.launched));
+        let mut words = vec!["--db", DB_FILE];
+        words.extend(args);
+        let world = self.world();
+        let launch = Launch::new(target, &words, &world, &stem).env(env.to_vec());
+        let traced = trace(&launch, recorder, watch)?;
+        self.groups.extend(traced.outcome.survivors);
+        Ok(traced)
+    }
+
     /// Waits for a process of this folder to end.
     ///
     /// # Errors
@@ -164,7 +193,16 @@ impl Sandbox {
     /// Files that cannot be read.
     pub fn look(&self) -> Result<Snapshot, LabError> {
         let (tables, faults) = evidence::read_at_rest(&self.db(), &self.lab())?;
+        self.look_around(tables, faults)
+    }
+
+    /// Like [`Sandbox::look`] where the database is known already.
+    ///
+    /// # Errors
+    /// Files that cannot be read.
+    pub fn look_around(&self, tables: Tables, faults: Vec<String>) -> Result<Snapshot, LabError> {
         let mut world = BTreeMap::new();
+        let mut written = BTreeMap::new();
         let mut own_files = Vec::new();
         let root = self.world();
         walk(&root, &mut |path| {
@@ -172,12 +210,13 @@ impl Sandbox {
             if name.starts_with(DB_FILE) {
                 own_files.push(name);
             } else if name != PLAN_FILE && !self.case.files.contains_key(&name) {
+                written.insert(name.clone(), written_at(path)?);
                 world.insert(name, content(path)?);
             }
             Ok(())
         })?;
         own_files.sort();
-        Ok(Snapshot { tables, faults, world, own_files })
+        Ok(Snapshot { tables, faults, world, written, own_files })
     }
 }
 
@@ -203,6 +242,11 @@ fn content(path: &Path) -> Result<Vec<u8>, LabError> {
     std::fs::read(path).map_err(LabError::io("read", path))
 }
 
+fn written_at(path: &Path) -> Result<SystemTime, LabError> {
+    let meta = std::fs::symlink_metadata(path);
+    meta.and_then(|meta| meta.modified()).map_err(LabError::io("look at", path))
+}
+
 fn walk(dir: &Path, visit: &mut dyn FnMut(&Path) -> Result<(), LabError>) -> Result<(), LabError> {
     for entry in std::fs::read_dir(dir).map_err(LabError::io("read", dir))? {
         let entry = entry.map_err(LabError::io("read", dir))?;
@@ -216,6 +260,7 @@ fn walk(dir: &Path, visit: &mut dyn FnMut(&Path) -> Result<(), LabError>) -> Res
     Ok(())
 }
 
+/// Copies with the times of writing: they tell whether a result was made again.
 fn copy_tree(from: &Path, to: &Path) -> Result<(), LabError> {
     walk(from, &mut |path| {
         let target = to.join(relative(from, path));
@@ -223,7 +268,9 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), LabError> {
             std::fs::create_dir_all(parent).map_err(LabError::io("create", parent))?;
         }
         std::fs::copy(path, &target).map_err(LabError::io("copy", path))?;
-        Ok(())
+        let time = written_at(path)?;
+        let file = std::fs::File::options().append(true).open(&target);
+        file.and_then(|file| file.set_modified(time)).map_err(LabError::io("date", &target))
     })
 }
 

@@ -170,7 +170,7 @@ pub fn reach(kill: &Kill, task: &str, before: &Tables, recorded: &[CrashPoint]) 
         unfinished && before.step(task, step).is_some_and(|row| row.status != "done")
     };
     match kill {
-        Kill::Delay(_) => Reach::Unknown,
+        Kill::Delay(_) | Kill::Call(_) => Reach::Unknown,
         Kill::Signal { step, .. } if open(*step) => Reach::Surely,
         Kill::Signal { .. } => Reach::Never,
         Kill::Point(point) if recorded.contains(point) => Reach::Surely,

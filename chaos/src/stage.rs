@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use crate::disk::kill_at;
 use crate::error::LabError;
 use crate::evidence::LiveReader;
 use crate::facts::{Evidence, Expect, RunRecord, Snapshot, TaskEnd};
@@ -41,6 +42,12 @@ pub struct Stage<'a> {
     pub hold: f64,
 }
 
+/// A folder that is left as it is, and what was seen in it.
+pub struct Past {
+    sandbox: Sandbox,
+    evidence: Evidence,
+}
+
 impl<'a> Stage<'a> {
     /// A fresh folder in which `tasks` are created from the plan.
     ///
@@ -72,23 +79,18 @@ impl<'a> Stage<'a> {
         Self::new(lab, case, &[TASK.to_owned()])
     }
 
-    /// A twin of this stage with the same past.
+    /// What has happened so far, to be continued more than once.
+    #[must_use]
+    pub fn into_past(self) -> Past {
+        Past { sandbox: self.sandbox, evidence: self.evidence }
+    }
+
+    /// Another continuation of the same past, in a folder of its own.
     ///
     /// # Errors
     /// Files that cannot be copied.
-    pub fn fork(&self) -> Result<Self, LabError> {
-        Ok(Self {
-            lab: self.lab,
-            sandbox: self.sandbox.fork(&self.lab.root)?,
-            evidence: self.evidence.clone(),
-            hold: self.hold,
-        })
-    }
-
-    /// What was seen so far.
-    #[must_use]
-    pub fn so_far(&self) -> &Evidence {
-        &self.evidence
+    pub fn after(lab: &'a Lab, past: &Past) -> Result<Self, LabError> {
+        Ok(Self { lab, sandbox: past.sandbox.fork(&lab.root)?, evidence: past.evidence.clone(), hold: HOLD })
     }
 
     /// The last look at the folder.
@@ -180,6 +182,9 @@ impl<'a> Stage<'a> {
                     running.signal(Signal::SIGKILL);
                 }
                 return Ok((self.sandbox.finish(running)?, in_time));
+            }
+            Some(Kill::Call(point)) => {
+                return kill_at(self.lab, &mut self.sandbox, &["run", task], &env, point);
             }
             Some(Kill::Signal { sign, step }) => {
                 env.push(("AGENT_STEP_DELAY", self.hold.to_string()));

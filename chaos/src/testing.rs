@@ -152,7 +152,8 @@ fn play(point: Option<CrashPoint>) -> Evidence {
     }
 }
 
-struct Agent(Snapshot);
+/// The folder, and whether the last effect was there already.
+struct Agent(Snapshot, bool);
 
 impl Agent {
     fn create(case: &PlanCase) -> Self {
@@ -165,7 +166,7 @@ impl Agent {
             output: None,
             attempts: 0,
         };
-        let mut agent = Self(Snapshot {
+        let folder = Snapshot {
             tables: Tables {
                 tasks: vec![TaskRow { id: TASK.to_owned(), goal: case.goal.clone(), status: "pending".to_owned() }],
                 steps: case.steps.iter().enumerate().map(step).collect(),
@@ -173,7 +174,8 @@ impl Agent {
             },
             own_files: vec!["state.db".to_owned()],
             ..Snapshot::default()
-        });
+        };
+        let mut agent = Self(folder, false);
         agent.journal("run0", "task_created", None, &json!({ "steps": case.steps.len() }));
         agent
     }
@@ -216,13 +218,15 @@ impl Agent {
     fn effect(&mut self, _: &str, idx: usize) {
         if idx == 2 {
             self.0.world.insert(ARTIFACT.to_owned(), b"summary".to_vec());
+            let now = std::time::SystemTime::UNIX_EPOCH;
+            self.1 = self.0.written.insert(ARTIFACT.to_owned(), now).is_some();
         }
     }
 
     fn finish(&mut self, run: &str, idx: usize) {
         let step = &mut self.0.tables.steps[idx];
         step.status = "done".to_owned();
-        step.output = Some(json!({ "path": ARTIFACT, "deduplicated": false }));
+        step.output = Some(json!({ "path": ARTIFACT, "deduplicated": self.1 }));
         let data = json!({ "tool": step.tool });
         self.journal(run, "step_finished", Some(idx), &data);
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::error::{ErrorKind, StoreError};
 use crate::limits;
 use crate::machine::evolve;
-use crate::model::{Event, JournalEntry, StepStatus, TaskId, TaskState, codec};
+use crate::model::{Event, JournalEntry, RunId, StepStatus, TaskId, TaskState, codec};
 use crate::store::{Reader, StepRow, TaskRow};
 
 /// Something that does not add up.
@@ -71,7 +71,8 @@ fn audit_rows(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<Vec<Find
         }
     }
     for row in &rows {
-        let replay = replays.remove(&row.id).unwrap_or_default();
+        let mut replay = replays.remove(&row.id).unwrap_or_default();
+        replay.unannounced();
         findings.extend(compare(reader, row, &replay)?);
     }
     findings.extend(replays.into_keys().map(|orphan| Finding {
@@ -89,8 +90,10 @@ struct Replay {
     /// How often each step was started, by its own count.
     starts: Vec<u32>,
     forgiven: Vec<u32>,
-    /// Steps recovered since the last `run_started`, which must name them.
+    /// Steps recovered since the last `run_started`; the next one must follow at once, and name them.
     recovered: Vec<u32>,
+    /// The run that began last: only it may work on the steps.
+    run: Option<RunId>,
     faults: Vec<(Option<u32>, String)>,
 }
 
@@ -99,11 +102,33 @@ impl Replay {
         match codec::event_from_entry(entry) {
             Ok(None) => {}
             Ok(Some(event)) => {
-                if let Err(why) = self.step(&event) {
+                let order = self.order(&event, &entry.run);
+                for why in [order, self.step(&event)].into_iter().filter_map(Result::err) {
                     self.faults.push((event.step(), format!("journal row {} ({}): {why}", entry.seq, entry.kind)));
                 }
             }
             Err(bad) => self.faults.push((entry.step, bad.to_string())),
+        }
+    }
+
+    /// What the state does not show: which run an event belongs to, and that recovery is announced.
+    fn order(&mut self, event: &Event, run: &RunId) -> Result<(), String> {
+        if !matches!(event, Event::RunStarted { .. } | Event::StepRecovered { .. }) {
+            self.unannounced();
+        }
+        match event {
+            Event::RunStarted { .. } => self.run = Some(run.clone()),
+            Event::TaskCreated { .. } | Event::TaskRetried { .. } | Event::StepRecovered { .. } => {}
+            _ if self.run.as_ref() == Some(run) => {}
+            _ => return Err(format!("it is of run {run}, which has not begun or is over")),
+        }
+        Ok(())
+    }
+
+    /// Recoveries without the `run_started` that belongs to them.
+    fn unannounced(&mut self) {
+        for step in std::mem::take(&mut self.recovered) {
+            self.faults.push((Some(step), "it was recovered, and no run_started says so".to_owned()));
         }
     }
 
@@ -154,6 +179,7 @@ fn compare(reader: &mut dyn Reader, row: &TaskRow, replay: &Replay) -> Result<Ve
         for step in &page {
             findings.extend(compare_step(&state, replay, count, step).map(|what| finding(Some(step.idx), what)));
             if step.state.status == StepStatus::Done
+                && step.has_output
                 && let Err(error) = reader.output(&row.id, step.idx)
             {
                 findings.push(finding(Some(step.idx), error.to_string()));

@@ -66,8 +66,7 @@ pub trait Reader {
     /// Runs `read` on one state of the storage: what is committed meanwhile does not show in it. Without it, two
     /// calls may see two states. `read` may be run again from its start, and its last run counts; the reader that it
     /// is given is the one to use, and is not to be asked for a snapshot once more.
-    fn snapshot(&mut self, read: &mut dyn FnMut(&mut dyn Reader) -> Result<(), StoreError>)
-    -> Result<(), StoreError>;
+    fn snapshot(&mut self, read: &mut dyn FnMut(&mut dyn Reader) -> Result<(), StoreError>) -> Result<(), StoreError>;
 
     /// All tasks, oldest first.
     fn tasks(&mut self) -> Result<Vec<TaskRow>, StoreError>;

@@ -89,7 +89,7 @@ fn demo(agent: &Path) -> Result<String> {
 }
 
 /// The two columns of a section of the help text. A line without a second column goes on with the one before.
-fn section(help: &str, title: &str) -> Vec<(String, String)> {
+pub(crate) fn section(help: &str, title: &str) -> Vec<(String, String)> {
     let mut rows: Vec<(String, String)> = Vec::new();
     for line in help.lines().skip_while(|line| *line != title).skip(1).take_while(|line| !line.trim().is_empty()) {
         match (line.trim().split_once("  "), rows.last_mut()) {

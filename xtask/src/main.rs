@@ -3,6 +3,7 @@
 mod bench;
 mod chaos;
 mod docs;
+mod model;
 mod sabotage;
 mod test;
 mod tidy;
@@ -32,7 +33,20 @@ enum Task {
         args: Vec<String>,
     },
     /// Test the lab: each planted bug must be caught, the honest agent must hold.
-    Sabotage,
+    Sabotage {
+        /// Try every bug with every method, to see which method sees what; takes many minutes.
+        #[arg(long)]
+        full: bool,
+    },
+    /// The shipped machine under every interleaving of several processes; each planted bug must be found.
+    Model {
+        /// Explore larger worlds instead: millions of states, minutes.
+        #[arg(long, conflicts_with = "bug")]
+        deep: bool,
+        /// Print the shortest way to what this planted bug breaks.
+        #[arg(long)]
+        bug: Option<String>,
+    },
     /// Speed and size, as ratios in one run.
     Bench,
     /// The rules that the compiler does not know: who may depend on whom, what may stand where, how long files get.
@@ -45,7 +59,8 @@ fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::Test => test::run(),
         Task::Chaos { args } => chaos::run(&args),
-        Task::Sabotage => sabotage::run(),
+        Task::Sabotage { full } => sabotage::run(full),
+        Task::Model { deep, bug } => model::run(deep, bug.as_deref()),
         Task::Bench => bench::run(),
         Task::Tidy => tidy::run(),
         Task::Docs => docs::write(),

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 
-use crate::{chaos, docs, sabotage, tidy, util};
+use crate::{chaos, docs, model, sabotage, tidy, util};
 
 pub(crate) fn run() -> Result<()> {
     stage("format", || util::run(&mut util::cargo(&["fmt", "--all", "--check"])))?;
@@ -13,8 +13,9 @@ pub(crate) fn run() -> Result<()> {
     stage("documents", docs::check)?;
     stage("each crate alone", alone)?;
     stage("tests", || util::run(&mut util::cargo(&["test", "--quiet", "--workspace"])))?;
+    stage("model", || model::run(false, None))?;
     stage("chaos", || chaos::run(&[]))?;
-    stage("sabotage", sabotage::run)
+    stage("sabotage", || sabotage::run(false))
 }
 
 /// Features of one member must not hide what another forgot to ask for.

@@ -32,7 +32,7 @@ use scan::Seen;
 const OPENED: CrashSite = CrashSite("log.opened");
 /// A torn last line has got its line break.
 const SEALED: CrashSite = CrashSite("log.sealed");
-/// The log is read, what it lacks is not written.
+/// What the log lacks is known, and not written.
 const SCANNED: CrashSite = CrashSite("log.scanned");
 /// The log has every event that the journal has.
 const RECONCILED: CrashSite = CrashSite("log.reconciled");
@@ -77,8 +77,10 @@ impl ActionLog {
         }
         let known = position::verified(&self.file, session.reader(), &self.task)?;
         (self.cursor, self.kept) = (known.seq, known.offset);
-        if !session.reader().journal(Some(&self.task), self.cursor, 1)?.is_empty() {
-            let mut seen = scan::scan(&self.file, known.offset, &self.task)?;
+        if let Some(first) = session.reader().journal(Some(&self.task), self.cursor, 1)?.pop() {
+            // Of what this very run has journaled so far, which is that it made the task, the log has nothing.
+            let is_new = first.run == self.run;
+            let mut seen = if is_new { Seen::default() } else { scan::scan(&self.file, known.offset, &self.task)? };
             self.crash.scope(None).point(SCANNED);
             self.reconcile(session, &lock, &mut seen)?;
         }

@@ -179,7 +179,10 @@ mod tests {
             let line = format!("{{\"event\":\"e\",\"task\":\"t\",\"run\":\"r\",\"seq\":{seq}}}\n");
             let mut seen = seen(line.as_bytes());
             assert!(seen.take(&entry(seq, "r", None), "e"), "{seq}");
-            assert!(!seen.take(&entry(seq + 1, "r", None), "e") && !seen.take(&entry(seq - 1, "r", None), "e"), "{seq}");
+            assert!(
+                !seen.take(&entry(seq + 1, "r", None), "e") && !seen.take(&entry(seq - 1, "r", None), "e"),
+                "{seq}"
+            );
         }
     }
 

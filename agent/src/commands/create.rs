@@ -6,15 +6,28 @@ use std::path::Path;
 
 use store::model::{Plan, RunId, codec};
 use store::sqlite::SqliteStore;
-use store::{Clock, NewTask, Store, SystemClock, limits};
+use store::{Clock, NewTask, SystemClock, limits};
 
-use super::{say, task_id};
+use super::{Parts, say, task_id};
 use crate::arm::{self, Course};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 
 pub(crate) fn create(db: &Path, task: &str, plan_file: &Path) -> Result<Exit, Failure> {
-    let config = Config::from_env()?;
+    create_with(db, task, plan_file, &Config::from_env()?, &Parts::RIGHT)
+}
+
+/// `agent create` with these settings and parts.
+///
+/// # Errors
+/// As the command: what went wrong, for `main` to print.
+pub fn create_with(
+    db: &Path,
+    task: &str,
+    plan_file: &Path,
+    config: &Config,
+    parts: &Parts<'_>,
+) -> Result<Exit, Failure> {
     let task = task_id(task)?;
     // The whole plan is checked before the database is touched, so that a bad one leaves no trace.
     let plan = read_plan(plan_file)?;
@@ -23,7 +36,8 @@ pub(crate) fn create(db: &Path, task: &str, plan_file: &Path) -> Result<Exit, Fa
         let tool_of = |step: u32| Ok(plan.steps[step as usize].tool.clone());
         arm::check(point, Course { steps, log: false, completion: false }, tool_of)?;
     }
-    let mut store = SqliteStore::open_or_create(db, arm::arm(&config)?)?;
+    let crash = arm::arm(config)?;
+    let mut store = (parts.store)(SqliteStore::open_or_create(db, crash.clone())?, &crash);
     store.create(&NewTask { id: &task, plan: &plan, run: &RunId::random(), at: SystemClock.now() })?;
     say!("task `{task}` is created with {steps} steps; `agent run` runs it");
     Ok(Exit::Done)

@@ -7,7 +7,7 @@ use store::model::{PlanSource, RunId, TaskId};
 use store::sqlite::{SqliteReader, SqliteStore};
 use store::{Clock, Crash, ErrorKind, NewTask, Reader, Store, SystemClock};
 
-use super::work::{Log, LogChoice, Work, check_ahead};
+use super::work::{Log, LogChoice, Work, check_ahead, check_apart};
 use super::{say, task_id};
 use crate::arm::{self, Course};
 use crate::completion::{self, Completion, same_place};
@@ -44,7 +44,8 @@ pub(crate) fn inbox(db: &Path, request: Request<'_>) -> Result<Exit, Failure> {
         Some(plan) => create(db, &task, &run, &plan, &wanted, &crash)?,
         None => SqliteStore::open(db, crash.clone())?,
     };
-    Work { task: &task, run: &run, config: &config, crash: &crash, stop: &stop, log }.carry_on(&mut store)
+    let tools = &tools::find;
+    Work { task: &task, run: &run, config: &config, crash: &crash, stop: &stop, tools, log }.carry_on(&mut store)
 }
 
 /// The completion that the request means, once its paths make sense together.
@@ -54,11 +55,11 @@ fn wanted(db: &Path, task: &TaskId, request: &Request<'_>) -> Result<Completion,
         Some(text) => Ok(text.to_owned()),
         None => Err(usage(format!("{option} {}: the path is not UTF-8", path.display()))),
     };
-    let (out, log) = (request.out, request.log.path);
-    for (what, taken, by) in [("--out", out, db), ("--log", log, db), ("--out", out, log)] {
-        if same_place(taken, by) {
-            return Err(usage(format!("{what} {} names a file that is something else already", taken.display())));
-        }
+    let out = request.out;
+    check_apart(db, "--log", request.log.path)?;
+    check_apart(db, "--out", out)?;
+    if same_place(out, request.log.path) {
+        return Err(usage(format!("--out {} is the action log, the report would replace it", out.display())));
     }
     let Some(name) = out.file_name() else {
         return Err(usage(format!("--out {} names no file", out.display())));
@@ -103,9 +104,9 @@ fn check_same(task: &TaskId, stored: Option<&Completion>, wanted: &Completion) -
         Some(Completion::Report { inbox: of, .. }) if !same_place(Path::new(of), Path::new(inbox)) => {
             usage(format!("task `{task}` is about the inbox {of}, not {inbox}: give it, or take another task id"))
         }
-        Some(Completion::Report { out: to, .. }) if !same_place(Path::new(to), Path::new(out)) => {
-            usage(format!("task `{task}` has its report at {to}, not {out}: give that as --out, or take another task id"))
-        }
+        Some(Completion::Report { out: to, .. }) if !same_place(Path::new(to), Path::new(out)) => usage(format!(
+            "task `{task}` has its report at {to}, not {out}: give that as --out, or take another task id"
+        )),
         Some(_) => Ok(()),
     }
 }
@@ -113,6 +114,9 @@ fn check_same(task: &TaskId, stored: Option<&Completion>, wanted: &Completion) -
 fn plan(wanted: &Completion, config: &Config) -> Result<Inbox, Failure> {
     let Completion::Report { inbox, out } = wanted;
     let plan = Inbox::plan(inbox, out)?;
+    if plan.has_note(Path::new(out)) {
+        return Err(Failure::new(Exit::Usage, format!("--out {out} is a note, the report would replace it")));
+    }
     if let Some(point) = &config.crash_at {
         let course = Course { steps: plan.len(), log: true, completion: true };
         arm::check(point, course, |_| Ok(inbox::TOOL.to_owned()))?;

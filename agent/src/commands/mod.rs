@@ -17,6 +17,7 @@ mod work;
 pub(crate) use backup::backup;
 pub(crate) use completions::completions;
 pub(crate) use create::create;
+pub use create::create_with;
 pub(crate) use demo::demo;
 pub(crate) use export::export;
 pub(crate) use inbox::{Request as InboxRequest, inbox};

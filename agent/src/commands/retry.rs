@@ -8,7 +8,7 @@ use store::sqlite::SqliteStore;
 use store::{Reader, SystemClock, TaskSession};
 
 use super::{open_for, say, task_id, unknown};
-use crate::arm;
+use crate::arm::{self, Course};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 
@@ -16,7 +16,15 @@ pub(crate) fn retry(db: &Path, task: &str) -> Result<Exit, Failure> {
     let config = Config::from_env()?;
     let task = task_id(task)?;
     // Asked without a trace first. What counts is the answer under the lock, where one of several callers wins.
-    let state = open_for(db, &task)?.load(&task)?.ok_or_else(|| unknown(db, &task))?;
+    let mut reader = open_for(db, &task)?;
+    let state = reader.load(&task)?.ok_or_else(|| unknown(db, &task))?;
+    if let Some(point) = &config.crash_at {
+        let course = Course { steps: state.steps, log: false, completion: false };
+        arm::check(point, course, |step| {
+            Ok(reader.steps(&task, step, 1)?.pop().map(|row| row.tool).unwrap_or_default())
+        })?;
+    }
+    drop(reader);
     let refused = |refused: store::machine::Refused| Failure::new(Exit::Refused, format!("task `{task}`: {refused}"));
     decide(&state, &Command::Retry).map_err(refused)?;
     let mut store = SqliteStore::open(db, arm::arm(&config)?)?;

@@ -4,31 +4,67 @@ use std::path::Path;
 
 use store::model::{RunId, TaskId, TaskState};
 use store::sqlite::SqliteStore;
-use store::Reader;
+use store::{Crash, Reader, Store};
 
-use super::work::{Log, LogChoice, Work, check_ahead, over, report};
+use super::work::{Log, LogChoice, Work, check_ahead, check_apart, over, report};
 use super::{open_for, task_id, unknown};
 use crate::arm::{self, Course};
 use crate::completion::Completion;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::runner::Lookup;
 use crate::signals::Stop;
 
+/// What a run is made of. The tests of the crash tests put wrong parts in the place of the right ones.
+#[derive(Clone, Copy)]
+pub struct Parts<'a> {
+    /// Makes the store that the run works with from the one that was opened.
+    pub store: &'a dyn Fn(SqliteStore, &Crash) -> Box<dyn Store>,
+    /// Where its tools come from.
+    pub tools: Lookup<'a>,
+}
+
+impl Parts<'_> {
+    /// The right ones.
+    pub(crate) const RIGHT: Parts<'static> = Parts { store: &|store, _crash| Box::new(store), tools: &tools::find };
+}
+
 pub(crate) fn run(db: &Path, task: &str, log: Option<LogChoice<'_>>) -> Result<Exit, Failure> {
-    let config = Config::from_env()?;
+    run_logged(db, task, &Config::from_env()?, &Parts::RIGHT, log)
+}
+
+/// `agent run` with these settings and parts.
+///
+/// # Errors
+/// As the command: what went wrong, for `main` to print.
+pub fn run_with(db: &Path, task: &str, config: &Config, parts: &Parts<'_>) -> Result<Exit, Failure> {
+    run_logged(db, task, config, parts, None)
+}
+
+fn run_logged(
+    db: &Path,
+    task: &str,
+    config: &Config,
+    parts: &Parts<'_>,
+    log: Option<LogChoice<'_>>,
+) -> Result<Exit, Failure> {
     let task = task_id(task)?;
+    if let Some(log) = log {
+        check_apart(db, "--log", log.path)?;
+    }
     // Looked at without a trace first: a task that is unknown, or over with nothing to look after, gets no lock file
     // and no migration.
-    let (state, completion) = look(db, &task, &config, log.is_some())?;
+    let (state, completion) = look(db, &task, config, log.is_some())?;
     if state.status.is_over() && completion.is_none() && log.is_none() {
         return Ok(report(&task, &over(state), "already "));
     }
     let stop = Stop::on_signals()?;
-    let crash = arm::arm(&config)?;
+    let crash = arm::arm(config)?;
     let run = RunId::random();
     let log = Log::open(log, &task, &run, &crash)?;
-    let mut store = SqliteStore::open(db, crash.clone())?;
-    Work { task: &task, run: &run, config: &config, crash: &crash, stop: &stop, log }.carry_on(&mut store)
+    let mut store = (parts.store)(SqliteStore::open(db, crash.clone())?, &crash);
+    let work = Work { task: &task, run: &run, config, crash: &crash, stop: &stop, tools: parts.tools, log };
+    work.carry_on(store.as_mut())
 }
 
 /// The task's state and completion, once everything that can be checked by reading is in order.

@@ -2,16 +2,20 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use store::CrashSite;
 use store::crash::{RUN_SITES, STEP_SITES};
 use tools::{ALL, Spec, schema_of};
 
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, table};
+use crate::{action_log, completion};
 
 #[derive(Serialize)]
 struct Inventory {
     schema: u32,
     crash_points: Vec<Site>,
+    /// Passed only by runs that have what `needs` says.
+    further_crash_points: Vec<FurtherSite>,
     tools: Vec<Tool>,
 }
 
@@ -19,6 +23,13 @@ struct Inventory {
 struct Site {
     site: &'static str,
     scope: &'static str,
+}
+
+#[derive(Serialize)]
+struct FurtherSite {
+    #[serde(flatten)]
+    site: Site,
+    needs: &'static str,
 }
 
 #[derive(Serialize)]
@@ -42,7 +53,8 @@ pub(crate) fn tools(json: bool) -> Result<Exit, Failure> {
     let mut out = Output::new();
     if json {
         let tools = ALL.iter().map(|tool| describe(tool.spec())).collect::<Result<_, _>>()?;
-        out.pretty(&Inventory { schema: 1, crash_points: sites(), tools })?;
+        let (crash_points, further_crash_points) = (sites(STEP_SITES, RUN_SITES), further_sites());
+        out.pretty(&Inventory { schema: 1, crash_points, further_crash_points, tools })?;
     } else {
         let rows = ALL.iter().map(|tool| {
             let spec = tool.spec();
@@ -54,6 +66,10 @@ pub(crate) fn tools(json: bool) -> Result<Exit, Failure> {
         out.line("")?;
         out.line(&format!("Crash points of every step: {}", names(STEP_SITES)))?;
         out.line(&format!("Crash points outside steps: {}", names(RUN_SITES)))?;
+        for (needs, step, run) in FURTHER_SITES {
+            let all: std::collections::BTreeSet<_> = step.iter().chain(run).copied().collect();
+            out.line(&format!("Crash points with {needs}: {}", names(&all.into_iter().collect::<Vec<_>>())))?;
+        }
         for spec in ALL.iter().map(|tool| tool.spec()).filter(|spec| !spec.crash_points.is_empty()) {
             out.line(&format!("Crash points of {}: {}", spec.name, names(spec.crash_points)))?;
         }
@@ -62,9 +78,18 @@ pub(crate) fn tools(json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn sites() -> Vec<Site> {
-    let steps = STEP_SITES.iter().map(|site| Site { site: site.0, scope: "step" });
-    steps.chain(RUN_SITES.iter().map(|site| Site { site: site.0, scope: "run" })).collect()
+/// What a run must have to pass them, those within steps, those outside.
+const FURTHER_SITES: [(&str, &[CrashSite], &[CrashSite]); 2] =
+    [("an action log", action_log::STEP_SITES, action_log::RUN_SITES), ("a report", &[], completion::RUN_SITES)];
+
+fn sites(step: &[CrashSite], run: &[CrashSite]) -> Vec<Site> {
+    let steps = step.iter().map(|site| Site { site: site.0, scope: "step" });
+    steps.chain(run.iter().map(|site| Site { site: site.0, scope: "run" })).collect()
+}
+
+fn further_sites() -> Vec<FurtherSite> {
+    let with = |(needs, step, run)| sites(step, run).into_iter().map(move |site| FurtherSite { site, needs });
+    FURTHER_SITES.into_iter().flat_map(with).collect()
 }
 
 fn describe(spec: &'static Spec) -> Result<Tool, Failure> {
@@ -81,6 +106,6 @@ fn describe(spec: &'static Spec) -> Result<Tool, Failure> {
     })
 }
 
-fn names(sites: &[store::CrashSite]) -> String {
+fn names(sites: &[CrashSite]) -> String {
     sites.iter().map(|site| site.0).collect::<Vec<_>>().join(", ")
 }

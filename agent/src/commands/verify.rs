@@ -4,12 +4,13 @@ use std::path::Path;
 
 use serde::Serialize;
 use store::audit::{Finding, audit};
-use store::model::{IdempotencyKey, StepStatus, TaskId};
+use store::model::{IdempotencyKey, StepStatus, TaskId, TaskStatus};
 use store::sqlite::SqliteReader;
 use store::{Crash, Reader, StepRow, limits};
 use tools::{Input, Outputs, ToolContext, World};
 
 use super::{open_for, task_id, unknown};
+use crate::completion::Completion;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -53,6 +54,7 @@ pub(crate) fn verify(db: &Path, task: Option<&str>, json: bool) -> Result<Exit, 
     if readable {
         for task in &tasks {
             findings.extend(audit_effects(&mut reader, task, &world)?);
+            findings.extend(audit_completion(&mut reader, task)?);
         }
     }
     report(findings, tasks.len(), json)
@@ -72,6 +74,14 @@ fn audit_effects(reader: &mut SqliteReader, task: &TaskId, world: &World) -> Res
             }
         }
     }
+}
+
+/// Whether what a finished task ended with is still there.
+fn audit_completion(reader: &mut SqliteReader, task: &TaskId) -> Result<Option<Finding>, Failure> {
+    let done = reader.task(task)?.is_some_and(|row| row.status == TaskStatus::Done);
+    let Some(completion) = Completion::of(reader, task)?.filter(|_| done) else { return Ok(None) };
+    let finding = |what| Finding { task: Some(task.clone()), step: None, what };
+    Ok(completion.audit(reader, task)?.err().map(finding))
 }
 
 fn audit_effect(

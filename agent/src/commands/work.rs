@@ -1,19 +1,20 @@
 //! What `run` and `inbox` share: a task under lease, brought to its end, with its action log.
 
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use store::model::{Event, RunId, TaskId, TaskState, TaskStatus};
-use store::sqlite::SqliteStore;
-use store::{Clock, Crash, Reader, SystemClock, TaskSession};
+use store::{Clock, Crash, Reader, Store, SystemClock, TaskSession};
 use tools::Published;
 
 use super::say;
 use crate::action_log::{ActionLog, LogError};
-use crate::completion::Completion;
+use crate::completion::{Completion, same_place};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use crate::runner::{Observer, Outcome, Runner, preflight};
+use crate::runner::{Lookup, Observer, Outcome, Runner, preflight};
 use crate::signals::Stop;
 
 /// Which action log a task gets.
@@ -112,12 +113,13 @@ pub(super) struct Work<'a> {
     pub(super) config: &'a Config,
     pub(super) crash: &'a Crash,
     pub(super) stop: &'a Stop,
+    pub(super) tools: Lookup<'a>,
     pub(super) log: Log,
 }
 
 impl Work<'_> {
     /// Takes the lease, reconciles the log, runs to the end; for a task that is over, sees that what it left is there.
-    pub(super) fn carry_on(mut self, store: &mut SqliteStore) -> Result<Exit, Failure> {
+    pub(super) fn carry_on(mut self, store: &mut dyn Store) -> Result<Exit, Failure> {
         let mut session = TaskSession::open(store, &SystemClock, self.task, self.run)?;
         self.log.start(&mut session)?;
         if session.state().status.is_over() {
@@ -125,8 +127,8 @@ impl Work<'_> {
         }
         let progress = Progress::new(session.state());
         let mut watchers = Watchers { log: &mut self.log, progress };
-        let (config, crash, stop) = (self.config, self.crash, self.stop);
-        let runner = Runner { session, config, crash, stop, observer: &mut watchers, tools: &tools::find };
+        let (config, crash, stop, tools) = (self.config, self.crash, self.stop, self.tools);
+        let runner = Runner { session, config, crash, stop, observer: &mut watchers, tools };
         let outcome = runner.run()?;
         drop(watchers);
         Ok(report(self.task, &outcome, ""))
@@ -146,6 +148,22 @@ impl Work<'_> {
         }
         Ok(report(self.task, &over(state), "already "))
     }
+}
+
+/// Refuses a file that is the database, or one of those that SQLite keeps beside it: to write anything else to them would
+/// destroy it.
+pub(super) fn check_apart(db: &Path, option: &str, path: &Path) -> Result<(), Failure> {
+    let beside = ["", "-wal", "-shm", "-journal"].map(|suffix| {
+        let mut name = db.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    });
+    let inode = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+    let here = inode(path);
+    if beside.iter().any(|file| same_place(path, file) || (here.is_some() && here == inode(file))) {
+        return Err(Failure::new(Exit::Usage, format!("{option} {} is a file of the database", path.display())));
+    }
+    Ok(())
 }
 
 /// Refuses what the next step or the task's end would stumble over, as far as reading tells.

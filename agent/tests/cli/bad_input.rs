@@ -241,6 +241,83 @@ fn a_database_name_is_a_file_name_and_nothing_else(#[case] name: &str) {
     lab.agent(["--db", name, "verify"]).exits(0);
 }
 
+/// SQLite keeps the WAL beside the file that the link leads to. A reader that looked beside the link once saw the
+/// state before the WAL, and two names of one database gave one task two locks.
+#[test]
+fn a_database_behind_a_link_is_the_one_it_leads_to() {
+    let lab = Lab::killed_at("after_effect:2");
+    fs::create_dir(lab.path("links")).unwrap();
+    std::os::unix::fs::symlink("../state.db", lab.path("links/link.db")).unwrap();
+    let before = lab.tree();
+    assert_eq!(lab.agent(["--db", "links/link.db", "status", "t1"]).exits(0).json(), lab.status("t1"));
+    assert_eq!(lab.tree(), before);
+    let holder = fs::File::open(lab.path("state.db.t1.lock")).unwrap();
+    holder.lock().unwrap();
+    lab.agent(["--db", "links/link.db", "run", "t1"]).fails(3);
+    drop(holder);
+    lab.agent(["--db", "links/link.db", "run", "t1"]).exits(0);
+    assert_eq!(crate::lab::names(&lab.path("links")), ["link.db"]);
+    assert_sound(&lab, "t1", None);
+}
+
+#[test]
+fn a_link_to_nowhere_leads_to_the_database_that_is_made_there() {
+    let lab = Lab::new();
+    std::os::unix::fs::symlink("elsewhere.db", lab.path("state.db")).unwrap();
+    lab.agent(["status", "t1"]).fails(1);
+    lab.agent(["create", "t1", "plan.json"]).exits(0);
+    assert!(lab.path("elsewhere.db").is_file());
+    lab.agent(["run", "t1"]).exits(0);
+    assert_sound(&lab, "t1", None);
+}
+
+/// What a kill in the making of a database leaves.
+#[test]
+fn an_empty_file_is_made_a_database() {
+    let lab = Lab::new();
+    lab.write("state.db", "");
+    lab.agent(["create", "t1", "plan.json"]).exits(0);
+    lab.agent(["run", "t1"]).exits(0);
+    assert_sound(&lab, "t1", None);
+}
+
+#[test]
+fn an_id_may_look_like_an_option() {
+    let lab = Lab::new();
+    lab.agent(["create", "--", "--db", "plan.json"]).exits(0);
+    lab.agent(["run", "--", "--db"]).exits(0);
+    assert_eq!(lab.artifacts(), ["--db-2.md"]);
+}
+
+#[test]
+fn a_message_stays_one_line_whatever_names_are_in_it() {
+    let lab = Lab::with_task();
+    let name = "a\nb\u{1b}[31m";
+    lab.write(&format!("{name}.db"), "there already");
+    for ran in [
+        lab.agent(["create", "t2", name]),
+        lab.agent(["--db", name, "list"]),
+        lab.agent(["backup", &format!("{name}.db")]),
+        lab.call(["run", "t1"]).env("AGENT_LLM", name).ran(),
+        lab.call(["run", "t1"]).env("AGENT_CRASH_AT", name).ran(),
+    ] {
+        let code = ran.code;
+        assert!(code != 0 && !ran.stderr.contains('\u{1b}'), "{ran:?}");
+        ran.fails(code).says(r"a\nb\u{1b}[31m");
+    }
+}
+
+#[test]
+fn a_goal_cannot_write_to_the_terminal() {
+    let lab = Lab::new();
+    lab.write("plan.json", r#"{"goal":"a\nb\u001b[31m","steps":[{"tool":"echo","input":{"value":1}}]}"#);
+    lab.agent(["create", "t1", "plan.json"]).exits(0);
+    let table = lab.agent(["list"]).exits(0).stdout;
+    assert_eq!(table.lines().count(), 2, "{table}");
+    assert!(!table.contains('\u{1b}'), "{table:?}");
+    assert_eq!(lab.status("t1")["goal"], "a\nb\u{1b}[31m", "programs get it as it is");
+}
+
 /// The code that journaled the task may have had tools that this program lacks.
 #[test]
 fn a_task_of_another_version_is_refused_without_costing_an_attempt() {

@@ -92,15 +92,38 @@ fn a_value_that_is_not_utf_8_is_refused() {
     assert_eq!(lab.tree(), before);
 }
 
+/// `AGENT_CRASH_AT=$POINT` with an unset POINT is a slip like others.
 #[test]
-fn an_empty_value_counts_as_unset() {
+fn an_empty_value_is_refused() {
     let lab = Lab::with_task();
-    let mut call = lab.call(["run", "t1"]);
-    for name in fixtures::contract::ENV {
-        call = call.env(name, "");
+    let before = lab.tree();
+    for name in fixtures::contract::ENV.into_iter().filter(|name| name.starts_with("AGENT_")) {
+        lab.call(["run", "t1"]).env(name, "").ran().fails(64).says(name);
     }
-    call.ran().exits(0);
-    assert_eq!(lab.artifacts(), ["t1-2.md"]);
+    for name in ["OLLAMA_MODEL", "OLLAMA_URL"] {
+        lab.call(["run", "t1"]).env("AGENT_LLM", "ollama").env(name, "").ran().fails(64).says(name);
+    }
+    assert_eq!(lab.tree(), before);
+}
+
+/// A retry writes too, and can be killed.
+#[test]
+fn a_retry_refuses_a_slip_like_a_run() {
+    let lab = Lab::failed();
+    let before = lab.tree();
+    for point in ["after_efect:2", "commit.written:3", "write_artifact.linked:0", "after_effect"] {
+        lab.call(["retry", "t1"]).env("AGENT_CRASH_AT", point).ran().fails(64).says(point);
+        assert_eq!(lab.tree(), before);
+    }
+}
+
+/// The output names the report as text; that it cannot is found before the report is published.
+#[test]
+fn an_artifacts_folder_that_is_not_utf_8_is_refused_before_the_effect() {
+    let lab = Lab::with_task();
+    let ran = lab.call(["run", "t1"]).env("AGENT_ARTIFACTS", OsStr::from_bytes(b"art\xff")).ran().exits(2);
+    assert!(ran.stderr.contains("not UTF-8"), "{ran:?}");
+    assert!(lab.tree().into_keys().all(|path| !path.starts_with("art")));
 }
 
 #[test]

@@ -104,6 +104,19 @@ fn end(lab: &Lab, point: &str, report: &str) {
     assert_eq!(lab.report(), report, "{point}");
 }
 
+#[test]
+fn a_creation_that_is_killed_has_happened_or_not() {
+    for (point, happened) in [("commit.written", false), ("commit.done", true)] {
+        let lab = Lab::new();
+        lab.call(["create", "t1", "plan.json"]).env("AGENT_CRASH_AT", point).ran().exits(137);
+        lab.agent(["verify"]).exits(0);
+        lab.agent(["status", "t1"]).exits(if happened { 0 } else { 1 });
+        lab.agent(["create", "t1", "plan.json"]).exits(if happened { 73 } else { 0 });
+        lab.agent(["run", "t1"]).exits(0);
+        assert_sound(&lab, "t1", None);
+    }
+}
+
 /// A recording is a line for each passage, the same from run to run, and the point that kills is in it.
 #[test]
 fn a_recording_names_every_point_that_was_passed() {

@@ -131,16 +131,23 @@ impl Lab {
 
     /// Waits until a recording names `point`.
     pub(crate) fn wait_for(&self, recording: &str, point: &str) {
-        let start = Instant::now();
-        while !fs::read_to_string(self.path(recording)).unwrap_or_default().lines().any(|line| line == point) {
-            assert!(start.elapsed() < PATIENCE, "{point} is not passed");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        let text = || fs::read_to_string(self.path(recording)).unwrap_or_default();
+        wait_until(|| text().lines().any(|line| line == point));
     }
 }
 
 /// Longer than any call may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for something that another process is about to do.
+#[track_caller]
+pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "it does not come to pass");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
 
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
@@ -175,6 +182,11 @@ impl Call {
         self
     }
 
+    /// Runs it to its end with this standard error; the exit code.
+    pub(crate) fn code_with_stderr(mut self, stderr: impl Into<Stdio>) -> Option<i32> {
+        self.command.stdout(Stdio::null()).stderr(stderr).status().unwrap().code()
+    }
+
     /// Starts it and does not wait.
     pub(crate) fn start(mut self) -> Started {
         let child = self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -204,6 +216,17 @@ impl Started {
     pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
         let id = self.child.as_ref().unwrap().id();
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(id).unwrap()), signal).unwrap();
+    }
+
+    /// Sends the signal again and again until it has ended: two that come close together may count as one.
+    #[track_caller]
+    pub(crate) fn insist(mut self, signal: nix::sys::signal::Signal) -> Ran {
+        wait_until(|| {
+            self.signal(signal);
+            std::thread::sleep(Duration::from_millis(20));
+            self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+        });
+        self.ended()
     }
 
     #[track_caller]
@@ -277,4 +300,38 @@ impl Ran {
     pub(crate) fn lines(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+fn ended(code: i32, stderr: &str) -> Output {
+    let status = std::process::ExitStatus::from_raw(code << 8);
+    Output { status, stdout: Vec::new(), stderr: stderr.as_bytes().to_vec() }
+}
+
+#[test]
+fn a_failure_in_one_line_is_accepted() {
+    Ran::of(&ended(1, "agent: no\n")).fails(1).says("no");
+}
+
+#[test]
+#[should_panic(expected = "panicked")]
+fn a_panic_is_rejected() {
+    drop(Ran::of(&ended(1, "thread 'main' panicked at src/main.rs:1:1:\nboom\n")));
+}
+
+#[test]
+#[should_panic(expected = "101")]
+fn the_exit_code_of_a_panic_is_rejected() {
+    drop(Ran::of(&ended(101, "")));
+}
+
+#[test]
+#[should_panic(expected = "two")]
+fn a_message_of_two_lines_is_rejected() {
+    drop(Ran::of(&ended(1, "agent: one\ntwo\n")).fails(1));
+}
+
+#[test]
+#[should_panic(expected = "code: 1")]
+fn a_failure_without_a_message_is_rejected() {
+    drop(Ran::of(&ended(1, "")).fails(1));
 }

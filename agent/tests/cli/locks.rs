@@ -80,15 +80,37 @@ fn reading_beside_a_run_sees_it_at_work() {
     first.ended().exits(130);
 }
 
+/// Runs open and close the database all the time; a reader must cope with either moment.
+#[test]
+fn reading_while_runs_come_and_go_always_succeeds() {
+    let lab = Lab::new();
+    lab.write("echo.json", fixtures::echo_plan(3).to_string());
+    lab.agent(["create", "t0", "echo.json"]).exits(0);
+    std::thread::scope(|scope| {
+        let runs = scope.spawn(|| {
+            for task in (0..25).map(|n| format!("t{n}")) {
+                lab.agent(["create", &task, "echo.json"]);
+                lab.agent(["run", &task]).exits(0);
+            }
+        });
+        while !runs.is_finished() {
+            lab.agent(["status", "t0"]).exits(0);
+            lab.agent(["export", "t0"]).exits(0);
+            lab.agent(["verify"]).exits(0);
+        }
+    });
+    lab.agent(["verify"]).exits(0);
+}
+
 /// The lock can be lost only by removing its file. The fence in the database then stops the run that lost it.
 #[test]
 fn a_run_whose_lock_file_was_removed_is_fenced_off() {
     let lab = Lab::with_task();
-    let first = sleeping(&lab, "0.3");
+    let first = sleeping(&lab, "0.5");
     fs::remove_file(lab.path("state.db.t1.lock")).unwrap();
     lab.agent(["run", "t1"]).exits(0);
     let journal = lab.journal("t1");
-    first.ended().fails(76).says("t1");
+    first.ended().fails(76).says("`t1` was taken over");
     assert_eq!(lab.journal("t1"), journal, "it wrote nothing after it was taken over");
     assert_sound(&lab, "t1", None);
     assert_eq!(lab.artifacts(), ["t1-2.md"]);
@@ -117,6 +139,42 @@ fn a_writer_that_never_ends_is_told_and_costs_nothing() {
     lab.agent(["run", "t1"]).fails(75).says("state.db");
     drop(transaction);
     lab.agent(["run", "t1"]).exits(0);
+}
+
+/// Each makes the database, or waits for another that does.
+#[test]
+fn tasks_can_be_created_at_once_in_a_database_that_is_not_there_yet() {
+    let lab = Lab::new();
+    let started: Vec<_> = (0..8).map(|n| lab.call(["create", &format!("t{n}"), "plan.json"]).start()).collect();
+    for create in started {
+        create.ended().exits(0);
+    }
+    let list = lab.agent(["list", "--json"]).exits(0).json();
+    assert_eq!(list["tasks"].as_array().unwrap().len(), 8);
+    lab.agent(["verify"]).exits(0);
+}
+
+#[test]
+fn of_eight_creations_of_one_task_exactly_one_counts() {
+    let lab = Lab::new();
+    let started: Vec<_> = (0..8).map(|_| lab.call(["create", "t1", "plan.json"]).start()).collect();
+    let mut codes: Vec<i32> = started.into_iter().map(|create| create.ended().code).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 73, 73, 73, 73, 73, 73, 73]);
+    assert_eq!(lab.journal("t1").len(), 1);
+}
+
+#[test]
+fn of_eight_runs_at_once_one_does_the_work() {
+    let lab = Lab::killed_at("after_effect:2");
+    let started: Vec<_> = (0..8).map(|_| lab.call(["run", "t1"]).start()).collect();
+    for run in started {
+        let code = run.ended().code;
+        assert!([0, 3].contains(&code), "{code}");
+    }
+    assert_eq!(recovered(&lab.journal("t1")), [vec![], vec![2]]);
+    assert_eq!(lab.artifacts(), ["t1-2.md"]);
+    assert_sound(&lab, "t1", None);
 }
 
 #[test]

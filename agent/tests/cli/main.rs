@@ -17,6 +17,7 @@ mod kills;
 mod lab;
 mod locks;
 mod no_trace;
+mod other_agents;
 mod shared_artifacts;
 mod signals;
 mod text;

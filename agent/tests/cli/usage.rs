@@ -77,8 +77,29 @@ fn completions_are_printed_for_a_shell(#[case] shell: &str, #[case] has: &str) {
 #[case(&["tools", "--json"])]
 #[case(&["completions", "bash"])]
 fn a_result_that_cannot_be_written_is_an_error(#[case] arguments: &[&str]) {
-    let full = File::options().write(true).open("/dev/full").unwrap();
-    Lab::with_task().call(arguments).ran_into(full).fails(74).says("standard output");
+    Lab::with_task().call(arguments).ran_into(full()).fails(74).says("standard output");
+}
+
+fn full() -> File {
+    File::options().write(true).open("/dev/full").unwrap()
+}
+
+#[test]
+fn help_that_cannot_be_written_is_an_error_too() {
+    assert_eq!(Lab::new().call(["--help"]).ran_into(full()).code, 74);
+}
+
+/// It once ended in a panic, with the work done.
+#[test]
+fn where_nobody_can_be_told_the_exit_code_still_says_it() {
+    let lab = Lab::new();
+    let code = |arguments: &[&str]| lab.call(arguments).code_with_stderr(full());
+    assert_eq!(code(&["run"]), Some(64));
+    assert_eq!(code(&["run", "t1"]), Some(1));
+    assert_eq!(code(&["create", "t1", "plan.json"]), Some(0));
+    assert_eq!(code(&["run", "t1"]), Some(0));
+    assert_eq!(code(&["backup", "copy.db"]), Some(0));
+    assert_eq!(code(&["backup", "copy.db"]), Some(73));
 }
 
 /// A reader that has seen enough closes the pipe. The journal is longer than a pipe holds, so that the agent notices.

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::facts::{Baseline, Evidence, TaskEnd};
+use crate::facts::{Baseline, Evidence, StepRow, TaskEnd};
 use crate::invariant::no_stray_files::looks_temporary;
 use crate::verdict::Verdict;
 
 /// The line that ends one entry of an appended effect.
 const ENTRY_END: &[u8] = b"---\n";
+
+/// The tool of the contract that publishes a file.
+const PUBLISHER: &str = "write_artifact";
 
 type World = BTreeMap<String, Vec<u8>>;
 
@@ -31,6 +34,7 @@ pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
         outputs_equal(evidence, baseline, &mut complaints);
     }
     never_half(evidence, must, &baseline.between, &mut complaints);
+    published_once(evidence, &mut complaints);
     Verdict::of(&complaints)
 }
 
@@ -68,6 +72,35 @@ fn never_half(
             }
         }
     }
+}
+
+/// The contract's tool publishes a result under its key and finds it there the
+/// next time: it is not written again, and `deduplicated` says so.
+fn published_once(evidence: &Evidence, complaints: &mut Vec<String>) {
+    for (i, run) in evidence.runs.iter().enumerate() {
+        let Some(after) = &run.after else { continue };
+        let before = evidence.before(i);
+        for step in after.tables.steps_of(&run.task).filter(|step| step.tool == PUBLISHER) {
+            let Some(name) = result_of(step) else { continue };
+            let (label, was) = (evidence.label(i), before.written.get(name));
+            let Some(now) = after.written.get(name) else { continue };
+            if was.is_some_and(|was| was != now) {
+                complaints.push(format!("{label}: `{name}` was there already and was written again"));
+            }
+            let said = step.output.as_ref().and_then(|output| output["deduplicated"].as_bool());
+            let new = !before.tables.is_done(&step.task, step.idx);
+            if new && said.is_some_and(|said| said != was.is_some()) {
+                let there = if was.is_some() { "there already" } else { "not there before" };
+                complaints.push(format!("{label}: `{name}` was {there}, the output says otherwise"));
+            }
+        }
+    }
+}
+
+/// The file that a finished step says to have published.
+fn result_of(step: &StepRow) -> Option<&str> {
+    let output = step.output.as_ref().filter(|_| step.status == "done")?;
+    output["path"].as_str()
 }
 
 fn outputs_equal(evidence: &Evidence, baseline: &Baseline, complaints: &mut Vec<String>) {
@@ -110,10 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn a_deduplicated_result_is_the_same_result() {
+    fn a_result_that_was_there_must_be_called_deduplicated_and_no_other() {
+        for (point, said) in [("after_effect:2", false), ("before_effect:2", true)] {
+            let mut story = Story::killed_at(point);
+            let output = story.last().tables.steps[2].output.as_mut().expect("output");
+            output["deduplicated"] = said.into();
+            breaks("effect_once", &story, "the output says otherwise");
+        }
+    }
+
+    #[test]
+    fn a_result_that_is_written_again_is_rejected_even_with_the_same_bytes() {
         let mut story = Story::killed_at("after_effect:2");
-        story.last().tables.steps[2].output.as_mut().expect("output")["deduplicated"] = true.into();
-        holds("effect_once", &story);
+        let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(9);
+        story.last().written.insert(ARTIFACT.to_owned(), later);
+        breaks("effect_once", &story, "was written again");
     }
 
     #[test]

@@ -155,9 +155,6 @@ impl<'a> Reader<'a> {
     }
 
     fn step_recovered(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
-        if self.run.as_ref() == Some(&event.run) {
-            wrong.push("recovers in a run that is already at work".to_owned());
-        }
         self.recovering = Some(event.run.clone());
         self.close(event, wrong);
     }

@@ -8,6 +8,7 @@ use crate::bench::Bench;
 use crate::error::LabError;
 use crate::invariant;
 use crate::scenario::{Played, Scenario};
+use crate::verdict::Verdict;
 
 /// See the file's head.
 pub(super) const METHOD: Method =
@@ -28,5 +29,18 @@ fn judge(bench: &Bench) -> Played {
             finding.why = format!("in a second clean run: {}", finding.why);
         }
     }
+    played.and("declared_effects", declared(bench));
     played
+}
+
+/// A tool that is declared without an effect and changes files would get no
+/// negative control: nobody would see its effect twice.
+fn declared(bench: &Bench) -> Verdict {
+    let changed = bench.discovery.changed_files.iter();
+    let tools = changed.map(|&step| bench.case.steps[step].tool.as_str());
+    let hidden: Vec<String> = tools
+        .filter(|tool| !bench.lab.target.has_effect(tool))
+        .map(|tool| format!("`{tool}` is declared pure and changes files"))
+        .collect();
+    Verdict::of(&hidden)
 }

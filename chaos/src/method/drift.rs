@@ -14,6 +14,7 @@ use crate::process::Ended;
 use crate::scenario::{Played, Scenario};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 use crate::stage::{Env, Stage, TASK};
+use crate::verdict::Verdict;
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
@@ -25,6 +26,9 @@ pub(super) const METHOD: Method = Method {
 /// What the input file begins with after the change.
 const NEW_LINE: &str = "A line that came later\n";
 
+/// What somebody else wrote.
+const FOREIGN: &[u8] = b"this is nobody's summary\n";
+
 /// What the model says before and after the change.
 const ANSWERS: [&str; 2] = ["the first answer", "the second answer"];
 
@@ -33,6 +37,7 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     for point in points(bench) {
         all.push(plan_drift(bench, &point));
     }
+    all.extend(foreign_results(bench));
     if let Some(drift) = input_drift(bench)?.map(Arc::new) {
         all.extend(points(bench).iter().map(|point| world_drift(bench, &drift, point)));
     }
@@ -68,6 +73,48 @@ fn other_plan(case: &PlanCase) -> String {
     let mut steps: Vec<_> = case.steps.iter().map(step).collect();
     steps.insert(0, steps[0].clone());
     serde_json::json!({ "goal": "another goal", "steps": steps }).to_string()
+}
+
+/// Somebody else's file under the name of a result: it must not be taken for it.
+fn foreign_results(bench: &Arc<Bench>) -> Vec<Scenario> {
+    let before = |step| CrashPoint::new("before_effect", step);
+    let results = bench.baseline.last().world.keys();
+    let of_step = |name: &String| {
+        let own = bench.own_steps().into_iter();
+        let stem = move |step: usize| name.ends_with(&format!("/{TASK}-{step}.md")).then_some((step, name.clone()));
+        own.filter_map(stem).next()
+    };
+    let found = results.filter_map(of_step);
+    found.map(|(step, name)| foreign_result(bench, &before(step), name)).collect()
+}
+
+fn foreign_result(bench: &Arc<Bench>, point: &CrashPoint, name: String) -> Scenario {
+    let title = format!("killed at {point}, a foreign file under the result's name, resumed");
+    let schedule = KillSchedule::points([point]);
+    let what = format!("foreign result, {schedule}");
+    let point = point.clone();
+    let play = move |bench: &Bench| play_foreign(bench, &point, &name);
+    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
+}
+
+/// Ending in failure is right, and so is putting the true result in its place;
+/// calling the step done over a foreign file is not.
+fn play_foreign(bench: &Bench, point: &CrashPoint, name: &str) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
+    stage.sandbox.write(name, FOREIGN)?;
+    stage.run(TASK, None, Expect::Ends(2), &[])?;
+    let last = stage.last();
+    let done = last.tables.task(TASK).is_some_and(|row| row.status == "done");
+    let whole = last.world.get(name) == bench.baseline.last().world.get(name);
+    let verdict = if done && !whole {
+        Verdict::Violated(format!("the task is done, and `{name}` is somebody else's file"))
+    } else {
+        Verdict::Holds
+    };
+    let mut played = Played { cycles: 1, evidence: Some(stage.close(TaskEnd::Failed)), ..Played::default() };
+    played.and("foreign_result", verdict);
+    Ok(played)
 }
 
 /// A world that changes between kill and resume, and both outcomes without a crash.

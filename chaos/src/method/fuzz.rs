@@ -17,8 +17,9 @@ use crate::plan::PlanCase;
 use crate::random_plan::RandomPlan;
 use crate::report::model::VerdictKind;
 use crate::scenario::{Played, Scenario, play_schedule};
-use crate::schedule::{CONTRACT_SITES, CrashPoint, Kill, KillSchedule, Sign};
+use crate::schedule::{CrashPoint, Kill, KillSchedule, Sign};
 use crate::stage::{Stage, TASK};
+use crate::target::Target;
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
@@ -37,7 +38,7 @@ const MAX_KILLS: usize = 4;
 const CHUNK: u32 = 16;
 
 /// Runs that shrinking may cost.
-const MAX_SHRINKS: u32 = 300;
+const MAX_SHRINKS: u32 = 100;
 
 /// A plan and a schedule for it.
 #[derive(Debug, Clone)]
@@ -144,16 +145,18 @@ fn runner(lab: &Lab, chunk: u32, count: u32) -> TestRunner {
 
 /// Random plans under random schedules; the user's own plan as it is.
 pub fn strategy(bench: &Bench) -> impl Strategy<Value = Case> + use<> {
-    let plans = match is_built_in(&bench.case) {
-        true => RandomPlan::strategy(&bench.lab.target, MAX_STEPS).boxed(),
-        false => Just(RandomPlan::fixed()).boxed(),
+    let plans = if is_built_in(&bench.case) {
+        RandomPlan::strategy(&bench.lab.target, MAX_STEPS).boxed()
+    } else {
+        Just(RandomPlan::fixed()).boxed()
     };
     let longest = ((bench.baseline.run_seconds() * 1.5e6) as u64).max(1);
-    let known = bench.case.steps.len();
-    let sites = further_sites(bench);
+    let given = Arc::clone(&bench.case);
+    let lab = Arc::clone(&bench.lab);
     plans.prop_flat_map(move |plan| {
-        let steps = plan.steps().unwrap_or(known);
-        let kills = prop::collection::vec(kill(steps, longest, &sites), 0..=MAX_KILLS);
+        let tools = plan.tools(&given, &lab.target);
+        let kill = kill(&tools, longest, &lab.target);
+        let kills = prop::collection::vec(kill, 0..=MAX_KILLS);
         kills.prop_map(move |kills| Case { plan: plan.clone(), kills: KillSchedule(kills) })
     })
 }
@@ -163,30 +166,37 @@ fn is_built_in(case: &PlanCase) -> bool {
     *case == PlanCase::report()
 }
 
-/// Sites beyond the contract's, and whether they belong to a step.
-fn further_sites(bench: &Bench) -> Vec<(String, bool)> {
-    let points = bench.discovery.all().into_iter().filter(|point| point.hit == 1);
-    let further = points.filter(|point| !point.is_of_contract());
-    let mut sites: Vec<_> = further.map(|point| (point.site, point.step.is_some())).collect();
-    sites.sort();
-    sites.dedup();
-    sites
-}
-
-fn kill(steps: usize, longest: u64, sites: &[(String, bool)]) -> BoxedStrategy<Kill> {
-    let contract = (0..steps, prop::sample::select(CONTRACT_SITES.to_vec()))
-        .prop_map(|(step, site)| Kill::Point(CrashPoint::new(site, step)));
+fn kill(tools: &[String], longest: u64, target: &Target) -> BoxedStrategy<Kill> {
+    let contract = prop::sample::select(CrashPoint::of_contract(tools.len())).prop_map(Kill::Point);
     let delay = (0..=longest).prop_map(Kill::Delay);
-    // Few of these: each lets every step sleep.
-    let early = steps.min(3);
+    // Few of these, and early ones: each lets every step before it sleep.
     let signs = vec![Sign::Kill, Sign::Term, Sign::Int];
-    let signal = (0..early, prop::sample::select(signs)).prop_map(|(step, sign)| Kill::Signal { sign, step });
-    if sites.is_empty() {
+    let signal =
+        (0..tools.len().min(3), prop::sample::select(signs)).prop_map(|(step, sign)| Kill::Signal { sign, step });
+    let further = further_points(tools, target);
+    if further.is_empty() {
         return prop_oneof![12 => contract, 7 => delay, 1 => signal].boxed();
     }
-    let further = (0..steps, prop::sample::select(sites.to_vec())).prop_map(|(step, (site, of_step))| {
-        let step = of_step.then_some(step);
-        Kill::Point(CrashPoint { site, step, hit: 1 })
-    });
+    let further = prop::sample::select(further).prop_map(Kill::Point);
     prop_oneof![8 => contract, 6 => further, 5 => delay, 1 => signal].boxed()
+}
+
+/// What the agent declares beyond the contract, at the steps where it can be.
+fn further_points(tools: &[String], target: &Target) -> Vec<CrashPoint> {
+    let Some(inventory) = &target.inventory else {
+        return Vec::new();
+    };
+    let mut points = Vec::new();
+    for site in &inventory.crash_points {
+        match site.scope.as_str() {
+            "run" => points.push(CrashPoint { site: site.site.clone(), step: None, hit: 1 }),
+            _ => points.extend((0..tools.len()).map(|step| CrashPoint::new(&site.site, step))),
+        }
+    }
+    for (step, tool) in tools.iter().enumerate() {
+        let own = target.tool(tool).map_or(&[][..], |facts| &facts.crash_points);
+        points.extend(own.iter().map(|site| CrashPoint::new(site, step)));
+    }
+    points.retain(|point| !point.is_of_contract());
+    points
 }

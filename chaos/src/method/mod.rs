@@ -4,6 +4,7 @@
 mod baseline;
 mod control;
 mod drift;
+mod exhaust;
 mod external;
 pub mod fuzz;
 mod neighbours;
@@ -11,8 +12,10 @@ mod nested;
 mod observe;
 mod points;
 mod poison;
+mod power;
 mod race;
 mod random;
+mod real;
 mod rerun;
 
 use std::sync::Arc;
@@ -32,7 +35,7 @@ pub struct Method {
 }
 
 /// Every method, in the order in which they run.
-pub const ALL: [Method; 13] = [
+pub const ALL: [Method; 15] = [
     baseline::METHOD,
     points::METHOD,
     nested::METHOD,
@@ -44,9 +47,14 @@ pub const ALL: [Method; 13] = [
     rerun::METHOD,
     poison::METHOD,
     observe::METHOD,
+    exhaust::METHOD,
+    power::METHOD,
     control::METHOD,
     fuzz::METHOD,
 ];
+
+/// The method that all others are compared with.
+pub const BASELINE: &str = baseline::METHOD.name;
 
 /// The method of this name.
 #[must_use]

@@ -6,15 +6,15 @@
 //! step was committed before the first kill, is unreachable by design: then the
 //! resume must go through.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::Method;
 use crate::bench::Bench;
 use crate::error::LabError;
-use crate::facts::TaskEnd;
+use crate::facts::{Expect, TaskEnd};
 use crate::scenario::{Played, Scenario, play_schedule};
-use crate::schedule::{CrashPoint, KillSchedule};
-use crate::stage::{Stage, TASK};
+use crate::schedule::{CrashPoint, Kill, KillSchedule};
+use crate::stage::{Past, Stage, TASK};
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
@@ -23,14 +23,22 @@ pub(super) const METHOD: Method = Method {
     scenarios,
 };
 
+/// A first kill; what it leaves is played once and continued in many folders,
+/// which halves the processes. A replay plays every kill.
+struct First {
+    point: CrashPoint,
+    past: Mutex<Option<Arc<Past>>>,
+}
+
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
-    for first in bench.discovery.clean.iter().filter(|point| matters(bench, point)) {
-        let recorded = &bench.discovery.after[first];
+    for point in bench.discovery.clean.iter().filter(|point| matters(bench, point)) {
+        let recorded = bench.discovery.after.get(point).map_or(&[][..], Vec::as_slice);
         let mut seconds = CrashPoint::of_contract(bench.case.steps.len());
-        let more = recorded.iter().filter(|point| !seconds.contains(point)).cloned();
+        let more = recorded.iter().filter(|second| !seconds.contains(second)).cloned();
         seconds.extend(more.collect::<Vec<_>>());
-        all.extend(seconds.iter().map(|second| scenario(bench, first, second)));
+        let first = Arc::new(First { point: point.clone(), past: Mutex::default() });
+        all.extend(seconds.iter().map(|second| scenario(bench, &first, second)));
     }
     Ok(all)
 }
@@ -41,26 +49,44 @@ fn matters(bench: &Bench, first: &CrashPoint) -> bool {
     bench.case.example_of.is_none() || first.step == Some(bench.last_step())
 }
 
-fn scenario(bench: &Arc<Bench>, first: &CrashPoint, second: &CrashPoint) -> Scenario {
-    let schedule = KillSchedule::points([first, second]);
-    let kills = schedule.clone();
-    let title = format!("killed at {first}, then at {second}, resumed");
-    let play = move |bench: &Bench| play(bench, &kills);
+fn scenario(bench: &Arc<Bench>, first: &Arc<First>, second: &CrashPoint) -> Scenario {
+    let schedule = KillSchedule::points([&first.point, second]);
+    let title = format!("killed at {}, then at {second}, resumed", first.point);
+    let (first, second) = (Arc::clone(first), KillSchedule::points([second]));
+    let play = move |bench: &Bench| play(bench, &first, &second);
     Scenario::new(METHOD.name, bench, &schedule.to_string(), title, play).kills(schedule)
 }
 
-fn play(bench: &Bench, schedule: &KillSchedule) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
-    let recorded = |run| match (run, schedule.first_point()) {
-        (1, Some(first)) => bench.discovery.after[first].clone(),
-        _ => bench.discovery.clean.clone(),
-    };
-    let unreachable = play_schedule(&mut stage, TASK, schedule, &[], &recorded)?;
+fn play(bench: &Bench, first: &First, second: &KillSchedule) -> Result<Played, LabError> {
+    let (past, known) = first.past(bench)?;
+    let mut stage = Stage::after(&bench.lab, &past)?;
+    let recorded = |_| bench.discovery.after.get(&first.point).cloned().unwrap_or_default();
+    let unreachable = play_schedule(&mut stage, TASK, second, &[], &recorded)?;
     let mut played = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
+    if known {
+        // The first kill has been counted where it was played.
+        played.cycles = played.cycles.saturating_sub(1);
+    }
     played.unreachable = unreachable;
     if unreachable {
         let why = "the second point is unreachable by design: its step was committed before";
         played.note = Some(why.to_owned());
     }
     Ok(played)
+}
+
+impl First {
+    /// What the kill leaves, and whether it had been played before.
+    fn past(&self, bench: &Bench) -> Result<(Arc<Past>, bool), LabError> {
+        let mut kept = self.past.lock().map_err(|_| LabError::poisoned())?;
+        if let Some(past) = &*kept {
+            return Ok((Arc::clone(past), true));
+        }
+        let mut stage = Stage::single(&bench.lab, &bench.case)?;
+        let kill = Kill::Point(self.point.clone());
+        stage.run(TASK, Some(&kill), Expect::Dies, &[])?;
+        let past = Arc::new(stage.into_past());
+        *kept = Some(Arc::clone(&past));
+        Ok((past, false))
+    }
 }

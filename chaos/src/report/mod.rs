@@ -1,80 +1,114 @@
-//! What people and machines get to see of a run.
+//! What people and machines get to see of a run. [`model`] is the plain data;
+//! every other file here turns it into one format and reads nothing else, so
+//! that a stored report can be shown again at any time.
 
+mod github;
+mod html;
+mod junit;
+mod markdown;
+mod matrix;
 pub mod model;
+mod phrase;
+#[cfg(test)]
+mod sample;
+mod terminal;
+mod timeline;
 
-use std::fmt::Write as _;
+use std::path::Path;
 
-use model::{RunReport, ScenarioReport, VerdictKind};
+use crate::error::LabError;
+use model::{FILE_NAME, RunReport, SCHEMA};
 
-/// How many failed scenarios are told in full.
-const MAX_TOLD: usize = 20;
+pub use github::{GitHub, annotations, append_summary};
+pub use markdown::document as markdown;
+pub use terminal::{failure_in_full, summary};
 
-/// The run in plain text: failures with their evidence and replay command,
-/// then a row a method, then the sum.
-#[must_use]
-pub fn summary(report: &RunReport) -> String {
-    let mut text = String::new();
-    let failed: Vec<_> = report.scenarios.iter().filter(|scenario| scenario.verdict != VerdictKind::Holds).collect();
-    for scenario in failed.iter().take(MAX_TOLD) {
-        text += &failure(scenario);
-    }
-    if failed.len() > MAX_TOLD {
-        let _ = writeln!(text, "... and {} more failed scenarios\n", failed.len() - MAX_TOLD);
-    }
-    for method in &report.methods {
-        let _ = writeln!(
-            text,
-            "{:<11} {:>5} played {:>5} held {:>4} violated {:>4} not reached {:>6} cycles {:>7.2} s{}",
-            method.name,
-            method.scenarios,
-            method.held,
-            method.violated,
-            method.not_reached,
-            method.cycles,
-            method.duration_s,
-            match method.unreachable {
-                0 => String::new(),
-                count => format!("  ({count} unreachable by design)"),
-            }
-        );
-    }
-    if let Some(gate) = &report.gate {
-        let state = if gate.open { "open" } else { "SHUT" };
-        let _ = writeln!(text, "gate {state}: {}", gate.file);
-        for difference in &gate.differences {
-            let _ = writeln!(text, "  {difference}");
-        }
-    }
-    if let Some(why) = &report.cut_short {
-        let _ = writeln!(text, "CUT SHORT: {why}");
-    }
-    let _ = writeln!(
-        text,
-        "{:?}: {} scenarios, {} failed, {} cycles{} in {:.1} s, seed {}, {} jobs",
-        report.outcome,
-        report.scenarios.len(),
-        failed.len(),
-        report.cycles,
-        report.cycles_per_second.map_or(String::new(), |speed| format!(" ({speed:.0}/s in points and nested)")),
-        report.duration_s,
-        report.seed,
-        report.jobs
-    );
-    text
+/// Writes every form of the report into `dir`, which is created where it is not
+/// there: `report.json`, `report.html`, `junit.xml` and `summary.md`.
+///
+/// # Errors
+/// A folder or file that cannot be written.
+pub fn write(dir: &Path, report: &RunReport) -> Result<(), LabError> {
+    std::fs::create_dir_all(dir).map_err(LabError::io("create", dir))?;
+    write_file(dir, FILE_NAME, &json(report)?)?;
+    render(dir, report)
 }
 
-/// One failed scenario in plain text.
-#[must_use]
-pub fn failure(scenario: &ScenarioReport) -> String {
-    let mut text = format!("FAILED {}: {}\n", scenario.id, scenario.title);
-    for finding in &scenario.findings {
-        let word = match finding.verdict {
-            VerdictKind::NotReached => "not reached",
-            _ => "violated",
-        };
-        let why = finding.why.replace('\n', "\n    ");
-        let _ = writeln!(text, "  {word} {}:\n    {why}", finding.invariant);
+/// Writes what follows from `report.json` beside it.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn render(dir: &Path, report: &RunReport) -> Result<(), LabError> {
+    write_file(dir, "report.html", &html::document(report)?)?;
+    write_file(dir, "junit.xml", &junit::document(report)?)?;
+    write_file(dir, "summary.md", &markdown(report))
+}
+
+/// Reads `report.json` from a folder that [`write()`] has filled.
+///
+/// # Errors
+/// A file that is not there, is no report, or is one of a later version.
+pub fn load(dir: &Path) -> Result<RunReport, LabError> {
+    let file = dir.join(FILE_NAME);
+    let bad = |why: String| LabError::Usage(format!("cannot read {}: {why}", file.display()));
+    let text = std::fs::read_to_string(&file).map_err(|e| bad(e.to_string()))?;
+    let report: RunReport = serde_json::from_str(&text).map_err(|e| bad(e.to_string()))?;
+    if report.schema > SCHEMA {
+        return Err(bad(format!("it has form {}, this program knows forms up to {SCHEMA}", report.schema)));
     }
-    let _ = writeln!(text, "  again: {}\n", scenario.replay);
-    text
+    Ok(report)
+}
+
+/// Any part of a report as a JSON document with a line break at its end.
+///
+/// # Errors
+/// A number that JSON cannot express.
+pub fn json<T: serde::Serialize>(value: &T) -> Result<String, LabError> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| LabError::Internal(e.to_string()))?;
+    Ok(text + "\n")
+}
+
+fn write_file(dir: &Path, name: &str, text: &str) -> Result<(), LabError> {
+    let file = dir.join(name);
+    std::fs::write(&file, text).map_err(LabError::io("write", &file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_comes_back_from_its_folder_as_it_was() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let out = dir.path().join("deep/down");
+        for report in [sample::green(), sample::red()] {
+            write(&out, &report).expect("written");
+            assert_eq!(load(&out).expect("read"), report);
+        }
+        for name in ["report.json", "report.html", "junit.xml", "summary.md"] {
+            assert!(out.join(name).metadata().expect(name).len() > 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn everything_can_be_made_again_from_the_json_alone() {
+        let dir = tempfile::tempdir().expect("a folder");
+        write(dir.path(), &sample::red()).expect("written");
+        let first = std::fs::read_to_string(dir.path().join("report.html")).expect("a page");
+        std::fs::remove_file(dir.path().join("report.html")).expect("removed");
+        render(dir.path(), &load(dir.path()).expect("read")).expect("rendered");
+        assert_eq!(std::fs::read_to_string(dir.path().join("report.html")).expect("a page"), first);
+    }
+
+    #[test]
+    fn what_is_no_report_or_one_of_tomorrow_is_refused() {
+        let dir = tempfile::tempdir().expect("a folder");
+        assert!(load(dir.path()).is_err());
+        std::fs::write(dir.path().join(FILE_NAME), "{}").expect("written");
+        assert!(load(dir.path()).is_err());
+        let mut report = sample::green();
+        report.schema = SCHEMA + 1;
+        write(dir.path(), &report).expect("written");
+        assert!(load(dir.path()).expect_err("a refusal").to_string().contains("knows forms up to"));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::CrashPoint;
+use super::{CallPoint, CrashPoint};
 
 /// One kill of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,6 +11,8 @@ pub enum Kill {
     Point(CrashPoint),
     /// The lab sends SIGKILL so many microseconds after it started the run.
     Delay(u64),
+    /// The lab sends SIGKILL after this system call, by the tracer.
+    Call(CallPoint),
     /// The lab sends a signal on seeing the step's `step_started` in the
     /// journal, while the step sleeps.
     Signal {
@@ -54,6 +56,7 @@ impl fmt::Display for Kill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Point(point) => point.fmt(f),
+            Self::Call(point) => point.fmt(f),
             Self::Delay(us) if us % 1000 == 0 => write!(f, "+{}ms", us / 1000),
             Self::Delay(us) => write!(f, "+{us}us"),
             Self::Signal { sign, step } => write!(f, "{}@{step}", sign.word()),

@@ -1,11 +1,13 @@
 //! When and how the agent is killed, as a value with a one-line text form:
-//! `after_effect:2, before_effect:2, +37ms, term@1`. The i-th kill belongs to
+//! `after_effect:2, before_effect:2, +37ms, term@1, write_artifact:2/linkat#1`. The i-th kill belongs to
 //! the i-th run of the task; the run after the last kill is left alone.
 
+mod call;
 mod kill;
 mod parse;
 mod point;
 
+pub use call::CallPoint;
 pub use kill::{Kill, Sign};
 pub use parse::ParseError;
 pub use point::{CONTRACT_SITES, CrashPoint};
@@ -79,6 +81,8 @@ mod tests {
             point,
             (0_u64..10_000_000).prop_map(Kill::Delay),
             (sign, 0_usize..100).prop_map(|(sign, step)| Kill::Signal { sign, step }),
+            ("[a-z][a-z0-9_]{0,8}(:[0-9]{1,2})?", "[a-z][a-z0-9_]{0,8}", 1_u32..99)
+                .prop_map(|(phase, call, nth)| Kill::Call(CallPoint { phase, call, nth })),
         ]
     }
 
@@ -99,6 +103,7 @@ mod tests {
     #[case("after_effect:2, before_effect:2#2, +37ms")]
     #[case("+250us, term@1, int@0, stop@2, kill@2")]
     #[case("recover.swept, commit.written:1#3")]
+    #[case("write_artifact:2/linkat#1, open/pwrite64#3")]
     #[case("none")]
     fn the_documented_forms_are_read_and_written_alike(#[case] text: &str) {
         assert_eq!(text.parse::<KillSchedule>().expect("read").to_string(), text);
@@ -119,6 +124,9 @@ mod tests {
     #[case("nap@1", 0, "signal")]
     #[case("term@", 5, "step")]
     #[case("After:1", 0, "site")]
+    #[case("close/linkat", 12, "numbered")]
+    #[case("close/#1", 6, "call")]
+    #[case("close/linkat#0", 13, "numbered")]
     #[case("", 0, "empty")]
     #[case("none, +1ms", 0, "alone")]
     fn a_bad_schedule_is_refused_at_the_place(#[case] text: &str, #[case] at: usize, #[case] word: &str) {

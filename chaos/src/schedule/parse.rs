@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{CrashPoint, Kill, KillSchedule, NONE, Sign};
+use super::{CallPoint, CrashPoint, Kill, KillSchedule, NONE, Sign};
 
 /// Why a text is no schedule, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +80,9 @@ fn kill(part: Part<'_>) -> Result<Kill, ParseError> {
     if part.text.starts_with('+') {
         return delay(part);
     }
+    if let Some((phase, rest)) = part.split('/') {
+        return call(phase, rest).map(Kill::Call);
+    }
     match part.split('@') {
         Some((word, step)) => signal(word, step),
         None => point(part).map(Kill::Point),
@@ -106,6 +109,20 @@ fn signal(word: Part<'_>, step: Part<'_>) -> Result<Kill, ParseError> {
     let sign = sign.ok_or_else(|| word.error("no such signal; there are `kill@`, `term@`, `int@` and `stop@`"))?;
     let step = step.number("a step number is missing after `@`")?;
     Ok(Kill::Signal { sign, step })
+}
+
+fn call(phase: Part<'_>, rest: Part<'_>) -> Result<CallPoint, ParseError> {
+    let end = Part { start: rest.start + rest.text.len(), text: "", ..rest };
+    let numbered = "a call is numbered, such as `linkat#1`";
+    let (name, nth) = rest.split('#').ok_or_else(|| end.error(numbered))?;
+    let nth = nth.number(numbered).and_then(|n| if n == 0 { Err(nth.error(numbered)) } else { Ok(n) })?;
+    let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    if name.text.is_empty() || !name.text.bytes().all(known) {
+        return Err(name.error("a call has small letters, digits and `_` only"));
+    }
+    // A phase is written like a point: `tool:2` or a word alone.
+    let phase = point(phase)?;
+    Ok(CallPoint { phase: phase.to_string(), call: name.text.to_owned(), nth })
 }
 
 fn point(part: Part<'_>) -> Result<CrashPoint, ParseError> {

@@ -3,7 +3,7 @@
 use predicates::prelude::PredicateBooleanExt as _;
 use predicates::str::contains;
 
-use crate::support::{chaos, honest};
+use crate::support::{Broken, chaos, honest};
 
 fn replay(subject: &str) -> assert_cmd::Command {
     chaos(&["replay", subject, "--agent", &honest(), "--seed", "7"])
@@ -46,4 +46,13 @@ fn a_plan_and_a_script_of_ones_own_are_found_from_where_one_stands() {
     let agent = honest();
     let args = ["replay", "points/mine/after_effect:0", "--agent", &agent, "--plan", "mine.json"];
     chaos(&args).current_dir(dir.path()).assert().code(0).stdout(contains("held points/mine/after_effect:0"));
+}
+
+#[test]
+fn where_the_baseline_fails_the_replay_says_that_and_no_more() {
+    let agent = Broken::new("agent.py", "task.journal(\"task_done\")", "raise Stop(70, 'no')");
+    chaos(&["replay", "after_effect:1", "--agent", &agent.command()])
+        .assert()
+        .code(2)
+        .stdout(contains("baseline/report/clean"));
 }

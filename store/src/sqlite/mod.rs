@@ -37,10 +37,7 @@ impl Source for Snapshot<'_> {
 }
 
 impl<S: Source> Reader for S {
-    fn snapshot(
-        &mut self,
-        read: &mut dyn FnMut(&mut dyn Reader) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn snapshot(&mut self, read: &mut dyn FnMut(&mut dyn Reader) -> Result<(), StoreError>) -> Result<(), StoreError> {
         self.read(|tables| tables.at_once(|| read(&mut Snapshot(tables))))
     }
 
@@ -69,10 +66,7 @@ impl<S: Source> Reader for S {
         self.read(|tables| tables.output(task, step))
     }
 
-    fn completion(
-        &mut self,
-        task: &TaskId,
-    ) -> Result<Option<serde_json::Map<String, serde_json::Value>>, StoreError> {
+    fn completion(&mut self, task: &TaskId) -> Result<Option<serde_json::Map<String, serde_json::Value>>, StoreError> {
         self.read(|tables| tables.completion(task))
     }
 

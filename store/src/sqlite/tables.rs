@@ -159,12 +159,10 @@ impl Tables<'_> {
         if !self.has_version_3() {
             return Ok(None);
         }
-        let found = self.rows(
-            "read the completion",
-            "SELECT completion FROM tasks WHERE id = ?1",
-            [task.as_str()],
-            |row| row.get::<_, Option<String>>(0).map_err(failed("read the completion", self.path)),
-        )?;
+        let found =
+            self.rows("read the completion", "SELECT completion FROM tasks WHERE id = ?1", [task.as_str()], |row| {
+                row.get::<_, Option<String>>(0).map_err(failed("read the completion", self.path))
+            })?;
         let Some(text) = found.into_iter().next().flatten() else { return Ok(None) };
         object(&text).map(Some).map_err(|why| self.corrupt(&format!("task `{task}`: its completion {why}")))
     }
@@ -198,7 +196,12 @@ impl Tables<'_> {
         const OP: &str = "read the journal";
         match task {
             Some(task) => {
-                let sql = format!("{COLUMNS} WHERE task_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
+                let first = if self.has_version_3() {
+                    "coalesce((SELECT first_event FROM tasks WHERE id = ?1), 0)"
+                } else {
+                    "0"
+                };
+                let sql = format!("{COLUMNS} WHERE task_id = ?1 AND seq > max(?2, {first} - 1) ORDER BY seq LIMIT ?3");
                 self.rows(OP, &sql, params![task.as_str(), after, limit], |row| self.entry(row))
             }
             None => {
@@ -301,4 +304,39 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
 
 fn one_line(text: &str) -> String {
     text.replace('\n', "; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use crate::crash::Crash;
+    use crate::model::{Plan, RunId, TaskId};
+    use crate::sqlite::SqliteStore;
+    use crate::store::{NewTask, Reader, Store};
+
+    /// Starting a task once took longer the more other tasks had happened: its journal was looked for among theirs.
+    #[test]
+    fn the_journal_of_a_task_is_looked_for_where_it_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let mut store = SqliteStore::open_or_create(&path, Crash::off()).unwrap();
+        let run = RunId::from_stored("r");
+        let plan = Plan { goal: "g".into(), steps: Vec::new() };
+        let tasks = ["a", "b"].map(|id| TaskId::new(id).unwrap());
+        for task in &tasks {
+            store.create(&NewTask { id: task, plan: &plan, run: &run, at: 0.0 }).unwrap();
+        }
+        let seq = store.journal(Some(&tasks[1]), 0, 9).unwrap()[0].seq;
+        assert_eq!(seq, 2);
+
+        let other = Connection::open(&path).unwrap();
+        let kept = |id: &str| other.query_row("SELECT first_event FROM tasks WHERE id = ?1", [id], |row| row.get(0));
+        assert_eq!((kept("a"), kept("b")), (Ok(1), Ok(seq)));
+        // What stands before is not looked at; where the place is not known, everything is.
+        for (first, found) in [(seq + 1, 0), (0, 1)] {
+            other.execute("UPDATE tasks SET first_event = ?1 WHERE id = 'b'", [first]).unwrap();
+            assert_eq!(store.journal(Some(&tasks[1]), 0, 9).unwrap().len(), found);
+        }
+    }
 }

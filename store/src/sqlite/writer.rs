@@ -96,8 +96,8 @@ impl SqliteStore {
         let id = task.id.as_str();
         let completion = task.plan.completion().map(|completion| Value::Object(completion.clone()).to_string());
         let inserted = tx.execute(
-            "INSERT INTO tasks(id, goal, status, created_at, updated_at, completion) VALUES (?1, ?2, ?3, ?4, ?4, ?5)
-             ON CONFLICT DO NOTHING",
+            "INSERT INTO tasks(id, goal, status, created_at, updated_at, completion, first_event)
+             VALUES (?1, ?2, ?3, ?4, ?4, ?5, (SELECT coalesce(max(seq), 0) + 1 FROM events)) ON CONFLICT DO NOTHING",
             params![id, task.plan.goal(), TaskStatus::Pending.as_str(), task.at, completion],
         );
         if inserted.map_err(&failed)? == 0 {
@@ -365,4 +365,37 @@ fn sync_folder(path: &Path) -> Result<(), StoreError> {
         _ => Path::new("."),
     };
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(io_failed("sync the folder", folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pragma(store: &SqliteStore, name: &str) -> i64 {
+        store.conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).unwrap()
+    }
+
+    /// `synchronous = WAL` is taken by SQLite without a word, and means NORMAL: so the connection itself is asked.
+    #[test]
+    fn the_connection_has_the_pragmas_that_durability_rests_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        for _ in 0..2 {
+            let store = SqliteStore::open_or_create(&path, Crash::off()).unwrap();
+            assert_eq!(pragma(&store, "synchronous"), 2);
+            assert_eq!(pragma(&store, "foreign_keys"), 1);
+            assert_eq!(pragma(&store, "wal_autocheckpoint"), i64::from(limits::WAL_AUTOCHECKPOINT_PAGES));
+            assert_eq!(pragma(&store, "busy_timeout"), 30_000);
+            let mode: String = store.conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+            assert_eq!(mode, "wal");
+        }
+    }
+
+    #[test]
+    fn a_database_that_cannot_have_a_wal_is_refused() {
+        let conn = Connection::open_in_memory().unwrap();
+        let error = configure(&conn, Path::new("state.db")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert!(error.to_string().contains("journal_mode is memory"), "{error}");
+    }
 }

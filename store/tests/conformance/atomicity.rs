@@ -68,7 +68,11 @@ pub(crate) fn a_commit_on_other_rows_is_a_conflict_and_changes_nothing(backend: 
         ("the step's forgiven", with(StepState { forgiven: 1, ..now.current }), finished(1)),
         ("a step that is done", TaskState { cursor: 0, current: pending, ..now }, started(0, 1)),
         ("a step that is not there", TaskState { cursor: 3, steps: 4, current: pending, ..now }, started(3, 1)),
-        ("the task's status", TaskState { status: TaskStatus::Pending, cursor: 2, current: pending, ..now }, started(2, 1)),
+        (
+            "the task's status",
+            TaskState { status: TaskStatus::Pending, cursor: 2, current: pending, ..now },
+            started(2, 1),
+        ),
     ];
     for (what, believed, event) in cases {
         assert_eq!(refusal(&mut *store, &lease, believed, vec![event]), ErrorKind::Conflict, "{what}");

@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rstest::rstest;
 use serde_json::{Map, Value};
 use store::model::{JournalEntry, RunId, TaskId, TaskState};
-use store::{Commit, ErrorKind, FencingToken, Lease, LogPosition, NewTask, Reader, StepRow, Store, StoreError, TaskRow};
+use store::{
+    Commit, ErrorKind, FencingToken, Lease, LogPosition, NewTask, Reader, StepRow, Store, StoreError, TaskRow,
+};
 
 use crate::sqlite::Sqlite;
 use crate::support::Backend;
@@ -56,10 +58,7 @@ struct BrokenStore {
 }
 
 impl Reader for BrokenStore {
-    fn snapshot(
-        &mut self,
-        read: &mut dyn FnMut(&mut dyn Reader) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn snapshot(&mut self, read: &mut dyn FnMut(&mut dyn Reader) -> Result<(), StoreError>) -> Result<(), StoreError> {
         if self.fault == Fault::NoSnapshot { read(self) } else { self.inner.snapshot(read) }
     }
 

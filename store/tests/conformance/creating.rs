@@ -49,8 +49,20 @@ pub(crate) fn ids_with_spaces_other_alphabets_and_200_bytes_are_kept_apart(backe
     let longest_plain = "x".repeat(200);
     let longest_other = "報".repeat(66);
     let names = [
-        "my task", "my%20task", "报告", "報告", "Über/..", "..", ".hidden", "a'b\"c;--", &longest_plain, &longest_other,
-        "T", "t", "e\u{301}", "\u{e9}",
+        "my task",
+        "my%20task",
+        "报告",
+        "報告",
+        "Über/..",
+        "..",
+        ".hidden",
+        "a'b\"c;--",
+        &longest_plain,
+        &longest_other,
+        "T",
+        "t",
+        "e\u{301}",
+        "\u{e9}",
     ];
     let tasks: Vec<TaskId> = names.iter().map(|name| create(&mut *store, name, 1)).collect();
 

@@ -33,12 +33,10 @@ pub(crate) fn a_commit_under_an_old_token_is_fenced_and_changes_nothing(backend:
     let future = FencingToken(newest.token().0 + 1);
     for token in [old, FencingToken(0), FencingToken(-1), future] {
         let lease = stale(&task, token);
-        for event in
-            [Event::StepStarted { step: 0, tool: "echo".to_owned(), attempt: 1 }, Event::RunStarted {
-                recovered: Vec::new(),
-                max_attempts: Some(3),
-            }]
-        {
+        for event in [
+            Event::StepStarted { step: 0, tool: "echo".to_owned(), attempt: 1 },
+            Event::RunStarted { recovered: Vec::new(), max_attempts: Some(3) },
+        ] {
             let commit = Commit::new(&lease, 1.0, state, vec![event], None).unwrap();
             assert_eq!(store.commit(&commit).unwrap_err().kind(), ErrorKind::Fenced, "{token:?}");
             assert_eq!(everything(&mut *store), before);

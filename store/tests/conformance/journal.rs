@@ -6,8 +6,15 @@ use store::model::JournalEntry;
 use crate::support::{Backend, Ticking, create, fail_at_once, journal, kinds, run, run_to_end, session};
 
 const WHOLE_RUN: [&str; 9] = [
-    "task_created", "run_started", "step_started", "step_finished", "step_started", "step_finished", "step_started",
-    "step_finished", "task_done",
+    "task_created",
+    "run_started",
+    "step_started",
+    "step_finished",
+    "step_started",
+    "step_finished",
+    "step_started",
+    "step_finished",
+    "task_done",
 ];
 
 pub(crate) fn the_journal_has_the_order_and_times_of_the_commits(backend: &dyn Backend) {

@@ -1,9 +1,9 @@
 //! Reading back.
 
 use serde_json::json;
-use store::{LogPosition, NewTask};
 use store::audit::audit;
 use store::machine::Command;
+use store::{LogPosition, NewTask};
 
 use crate::support::{
     Backend, Ticking, begin, create, everything, id, journal, object, plan, run, run_steps, run_to_end, session, start,
@@ -99,10 +99,7 @@ pub(crate) fn two_tasks_do_not_touch_each_other(backend: &dyn Backend) {
 
     assert_eq!(run_to_end(&mut session(&mut *store, &clock, &one, "next")), [1]);
     assert_eq!(store.load(&two).unwrap(), state);
-    assert_eq!(
-        rows,
-        (store.task(&two).unwrap(), store.steps(&two, 0, 9).unwrap(), journal(&mut *store, Some(&two)))
-    );
+    assert_eq!(rows, (store.task(&two).unwrap(), store.steps(&two, 0, 9).unwrap(), journal(&mut *store, Some(&two))));
     assert_eq!(run_to_end(&mut session(&mut *store, &clock, &two, "next")), [1]);
     assert_eq!(audit(&mut *store, None).unwrap(), []);
 }
@@ -149,7 +146,9 @@ pub(crate) fn a_log_position_is_kept_for_each_log_and_task(backend: &dyn Backend
     let before = everything(&mut *store);
     let position = |seq, offset| LogPosition { seq, offset, digest: format!("digest {seq}") };
     assert_eq!(store.log_position("a", &one).unwrap(), None);
-    for (log, task, seq, offset) in [("a", &one, 1, 10), ("a", &two, 2, 20), ("b", &one, 3, 30), ("日本", &one, 4, 1 << 40)] {
+    for (log, task, seq, offset) in
+        [("a", &one, 1, 10), ("a", &two, 2, 20), ("b", &one, 3, 30), ("日本", &one, 4, 1 << 40)]
+    {
         store.keep_log_position(log, task, &position(seq, offset)).unwrap();
     }
     // The last one counts, also one that goes back.

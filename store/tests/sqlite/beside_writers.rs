@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use fixtures::Sandbox;
 use store::audit::audit;
-use store::sqlite::SqliteReader;
 use store::model::StepStatus;
+use store::sqlite::SqliteReader;
 use store::{ErrorKind, Reader, Store, TaskSession};
 
 use crate::child::Writer;

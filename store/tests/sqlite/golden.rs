@@ -58,9 +58,8 @@ fn resume_from_where_they_stopped_and_leave_the_neighbour_alone() {
         let mut store = SqliteStore::open(path, Crash::off()).unwrap();
         let neighbour = neighbour_rows(path);
         let rows = store.steps(&id("t1"), 0, 10).unwrap();
-        let with = |status| -> Vec<u32> {
-            rows.iter().filter(|row| row.state.status == status).map(|row| row.idx).collect()
-        };
+        let with =
+            |status| -> Vec<u32> { rows.iter().filter(|row| row.state.status == status).map(|row| row.idx).collect() };
         let (running, done) = (with(StepStatus::Running), with(StepStatus::Done));
 
         let mut session = session(&mut store, &id("t1"));

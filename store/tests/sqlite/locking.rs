@@ -26,8 +26,25 @@ fn the_lock_of_a_task_lies_beside_its_database(#[case] task: &str, #[case] path:
 fn no_two_ids_share_a_lock_and_none_leaves_the_folder() {
     let database = Path::new("/lab/state.db");
     let ids = [
-        "a", "A", "a b", "a%20b", "a%2520b", "a/b", "a%2Fb", ".", "..", "%2E.", ".a", "%2Ea", "報", "報報", "a.lock",
-        &"報".repeat(66), &"報".repeat(65), &"%".repeat(200), &"x".repeat(200),
+        "a",
+        "A",
+        "a b",
+        "a%20b",
+        "a%2520b",
+        "a/b",
+        "a%2Fb",
+        ".",
+        "..",
+        "%2E.",
+        ".a",
+        "%2Ea",
+        "報",
+        "報報",
+        "a.lock",
+        &"報".repeat(66),
+        &"報".repeat(65),
+        &"%".repeat(200),
+        &"x".repeat(200),
     ];
     let mut paths: Vec<_> = ids.iter().map(|text| lock_path(database, &id(text))).collect();
     assert!(paths.iter().all(|path| path.parent() == Some(Path::new("/lab"))), "{paths:?}");

@@ -12,13 +12,14 @@ use store::{Crash, ErrorKind, Reader};
 use crate::support::{begin, closed, create, open, raw, session, v1_rows};
 
 fn pragma(path: &std::path::Path, name: &str) -> String {
-    raw(path).query_row(&format!("SELECT * FROM pragma_{name}"), [], |row| row.get::<_, rusqlite::types::Value>(0)).map(
-        |value| match value {
+    raw(path)
+        .query_row(&format!("SELECT * FROM pragma_{name}"), [], |row| row.get::<_, rusqlite::types::Value>(0))
+        .map(|value| match value {
             rusqlite::types::Value::Integer(number) => number.to_string(),
             rusqlite::types::Value::Text(text) => text,
             other => panic!("{other:?}"),
-        },
-    ).unwrap()
+        })
+        .unwrap()
 }
 
 #[test]

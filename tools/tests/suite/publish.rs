@@ -46,6 +46,7 @@ fn the_same_content_is_there_once(#[case] content: &[u8]) {
 
 #[rstest]
 #[case::other(b"other")]
+#[case::other_of_the_same_length(b"one\ntwO\n")]
 #[case::less(b"one\n")]
 #[case::more(b"one\ntwo\nthree\n")]
 #[case::nothing(b"")]
@@ -91,6 +92,15 @@ fn what_is_no_file_of_ours_is_named_and_left_alone(#[case] kind: &str, #[case] s
     assert!(error.to_string().contains(says), "{error}");
     assert_eq!(names(folder.path()), before, "no temporary file is left");
     assert!(fs::symlink_metadata(&target).is_ok(), "it is still there");
+}
+
+/// After a sync that failed, a second one may report pages as written that the kernel has dropped.
+#[test]
+fn a_sync_that_failed_stops_the_process_and_is_not_tried_again() {
+    let source = std::io::Error::other("the disk is gone");
+    let error = ToolError::from(PublishError::Sync { path: "artifacts".into(), source });
+    let ToolError::Poison(why) = error else { panic!("{error:?}") };
+    assert!(why.contains("artifacts") && why.contains("the disk is gone"), "{why}");
 }
 
 #[test]

@@ -69,3 +69,18 @@ fn a_sweep_of_the_step_removes_its_leftovers_only() {
     tools::find("write_artifact").unwrap().sweep(&ctx).unwrap();
     assert_eq!(names(&world.artifacts), [".t1-1.999999.tmp", "t1-2.md"]);
 }
+
+/// The output names the file as text, so this must be found before the effect and not after it.
+#[test]
+fn a_folder_whose_name_is_not_utf_8_is_refused_before_the_effect() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = folder();
+    for unsafe_effects in [false, true] {
+        let artifacts = folder.path().join(std::ffi::OsStr::from_bytes(b"art\xff"));
+        let world = World { artifacts, unsafe_effects, ..world(folder.path()) };
+        let outputs = outputs(json!({ "summary": "text" }));
+        let error = call("write_artifact", &world, &outputs, from_0(), &Crash::off()).unwrap_err();
+        assert!(error.to_string().contains("not UTF-8"), "{error}");
+        assert_eq!(names(folder.path()), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,74 @@
+//! `run --log`: an action log for any task.
+
+use fixtures::Sandbox;
+
+use crate::lab::Lab;
+
+fn shown(lab: &Lab) -> Vec<String> {
+    let mark = |reconciled| if reconciled { " reconciled" } else { "" };
+    let lines = lab.log("t").into_iter();
+    lines
+        .map(|line| match (line.event.1, line.event.2) {
+            (Some(step), Some(name)) => format!("{} {step} {name}{}", line.event.0, mark(line.reconciled)),
+            _ => format!("{}{}", line.event.0, mark(line.reconciled)),
+        })
+        .collect()
+}
+
+#[test]
+fn any_task_can_have_a_log_and_its_first_run_resumes_nothing() {
+    let lab = Lab { sandbox: Sandbox::new() };
+    lab.agent(["create", "t", "plan.json"]).exits(0);
+    let mut command = lab.command(["run", "t", "--log", "actions.jsonl"]);
+    command.env("AGENT_CRASH_AT", "after_effect:1");
+    crate::lab::run(command).exits(137);
+    lab.agent(["run", "t", "--log", "actions.jsonl"]).exits(0);
+    lab.agent(["run", "t", "--log", "actions.jsonl"]).exits(0).says("already done");
+    let due = [
+        "task_created reconciled",
+        "step_started 0 fetch",
+        "step_done 0 fetch",
+        "step_started 1 summarize",
+        "task_resumed",
+        "step_started 1 summarize",
+        "step_done 1 summarize",
+        "step_started 2 write_artifact",
+        "step_done 2 write_artifact",
+        "task_done",
+        "already_done",
+    ];
+    assert_eq!(shown(&lab), due);
+}
+
+#[test]
+fn what_runs_without_the_log_did_is_in_the_log_after_a_run_with_it() {
+    let lab = Lab { sandbox: Sandbox::new() };
+    lab.agent(["create", "t", "plan.json"]).exits(0);
+    lab.agent(["run", "t"]).exits(0);
+    assert!(!lab.path("actions.jsonl").exists(), "no log that nobody asked for");
+    lab.agent(["run", "t", "--log", "actions.jsonl"]).exits(0);
+    let lines = shown(&lab);
+    assert_eq!(lines.len(), 9);
+    assert!(lines[..8].iter().all(|line| line.ends_with(" reconciled")), "{lines:?}");
+    assert_eq!(lines[8], "already_done");
+}
+
+#[test]
+fn the_database_is_never_taken_for_a_log() {
+    let lab = Lab::new();
+    lab.agent(["create", "t", "plan.json"]).exits(0);
+    std::os::unix::fs::symlink("state.db", lab.path("link")).unwrap();
+    std::fs::hard_link(lab.path("state.db"), lab.path("name")).unwrap();
+    let before = lab.sandbox.tree();
+    for log in ["state.db", "./input/../state.db", "state.db-wal", "link", "name"] {
+        lab.agent(["run", "t", "--log", log]).exits(64).says("file of the database");
+    }
+    assert_eq!(lab.sandbox.tree(), before);
+}
+
+#[test]
+fn best_effort_without_a_log_is_a_slip() {
+    let lab = Lab::new();
+    lab.agent(["create", "t", "plan.json"]).exits(0);
+    lab.agent(["run", "t", "--log-best-effort"]).exits(64).says("--log");
+}

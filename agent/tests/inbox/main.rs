@@ -1,0 +1,13 @@
+//! `agent inbox` and the action log from outside, as users, scripts and crashes meet them: one file per theme.
+
+#![expect(clippy::unwrap_used, reason = "a helper that cannot go on fails its test")]
+
+mod agreement;
+mod kills;
+mod lab;
+mod lines;
+mod logged;
+mod positions;
+mod report;
+mod sharing;
+mod trouble;

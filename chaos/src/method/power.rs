@@ -1,0 +1,244 @@
+//! Every disk that a power cut can leave, by the model in [`crate::power`]: each
+//! distinct one is resumed and judged, and what the world had been told must be
+//! found again. Three logs: a task created and run from nothing, a run on a
+//! database whose log is overwritten, and such a run that was killed before.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use super::Method;
+use super::exhaust::{not_here, remark};
+use crate::bench::Bench;
+use crate::disk::{Image, Past, create_again, database, run_again};
+use crate::error::LabError;
+use crate::evidence::Keeper;
+use crate::facts::Snapshot;
+use crate::plan::PLAN_FILE;
+use crate::power::acks::{Fact, survived};
+use crate::power::enumerate::Limits;
+use crate::power::log::Scribe;
+use crate::power::model::Effect;
+use crate::power::{Log, State, States, What, states};
+use crate::process::Outcome;
+use crate::report::model::VerdictKind;
+use crate::sandbox::{DB_FILE, Sandbox};
+use crate::scenario::{Played, Scenario};
+use crate::schedule::{CallPoint, Kill, KillSchedule};
+use crate::stage::{Env, TASK};
+use crate::trace;
+use crate::verdict::Verdict;
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "power",
+    about: "every disk that POSIX allows after a power cut at each moment, resumed",
+    scenarios,
+};
+
+/// Everything, within reason.
+const WHOLE: Limits = Limits { all_up_to: 6, samples: 60, tears: 16 };
+
+/// What fits into an everyday run.
+const BOUNDED: Limits = Limits { all_up_to: 2, samples: 0, tears: 1 };
+
+/// A log with what came before it.
+struct Reel {
+    name: String,
+    log: Log,
+    /// The `create` and the folder after it.
+    created: (Outcome, Snapshot),
+    /// The first process that is no `create`.
+    first_run: usize,
+}
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    if !trace::available() {
+        return Ok(vec![not_here(bench, METHOD.name)]);
+    }
+    let whole = bench.lab.deep.whole;
+    let example = bench.case.example_of.is_some();
+    let mut reels = Vec::new();
+    if whole || !example {
+        reels.push(fresh(bench)?);
+    }
+    let aged = aged(bench, "aged", None)?;
+    let kills = kills(bench, &aged.log);
+    reels.push(aged);
+    for (call, at) in kills {
+        reels.push(self::aged(bench, &format!("after {at}"), Some(call))?);
+    }
+    let mut all = Vec::new();
+    for reel in reels {
+        all.extend(moments(bench, Arc::new(reel), if whole { &WHOLE } else { &BOUNDED }));
+    }
+    Ok(all)
+}
+
+/// A task created and run in a folder that has nothing but the plan.
+fn fresh(bench: &Bench) -> Result<Reel, LabError> {
+    let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
+    let base = Image::read(&sandbox.world(), None)?;
+    let mut scribe = Scribe::new(&bench.lab, &sandbox, &base)?;
+    scribe.process(&mut sandbox, &["create", TASK, PLAN_FILE], &Env::new(), None)?;
+    let created = sandbox.look()?;
+    scribe.process(&mut sandbox, &["run", TASK], &Env::new(), None)?;
+    let log = scribe.finish();
+    let create = log.processes[0].1.clone();
+    Ok(Reel { name: "fresh".to_owned(), log, created: (create, created), first_run: 1 })
+}
+
+/// A run on a database whose log was written before; or two, the first of them
+/// killed after so many calls.
+fn aged(bench: &Bench, name: &str, kill_after: Option<usize>) -> Result<Reel, LabError> {
+    let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
+    let create = sandbox.create(&bench.lab.target, TASK)?;
+    let created = sandbox.look()?;
+    let keeper = Keeper::age(&sandbox.db())?;
+    let base = copied(&bench.lab.root, &sandbox)?;
+    let mut scribe = Scribe::new(&bench.lab, &sandbox, &base)?;
+    if kill_after.is_some() {
+        scribe.process(&mut sandbox, &["run", TASK], &Env::new(), kill_after)?;
+    }
+    scribe.process(&mut sandbox, &["run", TASK], &Env::new(), None)?;
+    let log = scribe.finish();
+    keeper.leave()?;
+    Ok(Reel { name: name.to_owned(), log, created: (create, created), first_run: 0 })
+}
+
+/// The folder by way of a copy that another process makes: to open and close the
+/// database's files here would drop the locks of the lab's own connection.
+fn copied(root: &std::path::Path, sandbox: &Sandbox) -> Result<Image, LabError> {
+    let copy = tempfile::Builder::new().prefix("chaos-").tempdir_in(root);
+    let copy = copy.map_err(LabError::io("create a folder in", root))?;
+    let from = sandbox.world().join(".");
+    let status = Command::new("cp").arg("-a").arg(&from).arg(copy.path()).status();
+    match status {
+        Ok(status) if status.success() => Image::read(copy.path(), None),
+        other => Err(LabError::Internal(format!("cannot copy {}: {other:?}", from.display()))),
+    }
+}
+
+/// Where to kill a run, so that the next one finds an effect that is in the
+/// world, is not recorded, and whose name may not be safe: what it does about
+/// that shows in what a power cut can leave then.
+fn kills(bench: &Bench, log: &Log) -> Vec<(usize, CallPoint)> {
+    let mut found = Vec::new();
+    for entry in &log.entries {
+        let What::Effect(Effect::Name { path, .. } | Effect::Move { to: path, .. } | Effect::Folder { path }) =
+            &entry.what
+        else {
+            continue;
+        };
+        if entry.at.phase.contains(':') && !entry.at.phase.starts_with("next:") && !path.starts_with(DB_FILE) {
+            found.push((entry.call, entry.at.clone()));
+        }
+    }
+    let spare = if bench.lab.deep.whole { 0 } else { found.len().saturating_sub(1) };
+    found.split_off(spare)
+}
+
+/// One scenario a moment, with every disk that is possible then and not later.
+fn moments(bench: &Arc<Bench>, reel: Arc<Reel>, limits: &Limits) -> Vec<Scenario> {
+    let seed = bench.lab.seed_for(&format!("power/{}/{}", bench.case.name, reel.name));
+    let found = states(&reel.log, limits, seed);
+    let about = format!("at most {} changes pending; {} disks made, {} distinct", found.most_pending, found.made, found.all.len());
+    let mut groups: Vec<(CallPoint, Vec<State>)> = Vec::new();
+    for state in &found.all {
+        let at = &reel.log.entries[state.moment].at;
+        if !is_own(bench, at) {
+            continue;
+        }
+        match groups.last_mut() {
+            Some((last, states)) if last == at => states.push(state.clone()),
+            _ => groups.push((at.clone(), vec![state.clone()])),
+        }
+    }
+    let mut all = Vec::new();
+    for (at, states) in groups {
+        all.push(scenario(bench, &reel, at, states, &about));
+    }
+    all
+}
+
+/// In a tool's own example only its own step is of interest, where not all is.
+fn is_own(bench: &Bench, at: &CallPoint) -> bool {
+    let tool = format!(":{}", bench.last_step());
+    bench.lab.deep.whole || bench.case.example_of.is_none() || at.phase.ends_with(&tool)
+}
+
+fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: CallPoint, disks: Vec<State>, about: &str) -> Scenario {
+    let title = format!("{} disks after a power cut at {at}, {}", disks.len(), reel.name);
+    let what = format!("{}/{at}", reel.name);
+    let note = [Some(format!("{} disks here; {about}", disks.len())), remark(reel.log.threads, &reel.log.blind)];
+    let note = note.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let reel = Arc::clone(reel);
+    let schedule = KillSchedule(vec![Kill::Call(at)]);
+    let play = move |bench: &Bench| {
+        let states = States::again(&reel.log);
+        let mut sum = Played { note: Some(note.clone()), ..Played::default() };
+        for state in &disks {
+            let mut played = judged(bench, &reel, &states, state)?;
+            (sum.cycles, sum.checked) = (sum.cycles + 1, sum.checked + played.checked);
+            let failed = played.verdict() != VerdictKind::Holds;
+            sum.evidence = played.evidence.take();
+            if failed {
+                sum.findings = played.findings;
+                tell(&mut sum, &states, state);
+                break;
+            }
+        }
+        Ok(sum)
+    };
+    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
+}
+
+/// What lay on the disk belongs to the first finding.
+fn tell(played: &mut Played, states: &States<'_>, state: &State) {
+    let journaled = match states.journaled_too(state) {
+        true => "a journaling file system may leave this disk too",
+        false => "POSIX allows this disk; a journaling file system would hardly leave it",
+    };
+    if let Some(first) = played.findings.first_mut() {
+        first.why = format!("{}\n{}\n({journaled})", first.why, states.describe(state));
+    }
+}
+
+fn judged(bench: &Bench, reel: &Reel, states: &States<'_>, state: &State) -> Result<Played, LabError> {
+    let entry = &reel.log.entries[state.moment];
+    let image = states.image(state);
+    let seen = Arc::new(database(&bench.lab, &image)?);
+    let survived = survived(&entry.told, &seen.0);
+    let stored = entry.told.contains(&Fact::Stored { task: TASK.to_owned() });
+    if stored && seen.0.task(TASK).is_none() {
+        let mut lost = Played { cycles: 1, ..Played::default() };
+        lost.and("acknowledged_survives", survived);
+        return Ok(lost);
+    }
+    let resumed = if creates(reel, entry.process) {
+        create_again(bench, &image, &seen, &Env::new())?
+    } else {
+        let whole = &reel.log.processes[entry.process].1;
+        let past = past(reel, entry.process);
+        run_again(bench, &past, &entry.at, whole, &image, &seen, &Env::new())?
+    };
+    let create = if stored { Verdict::Holds } else { resumed.create };
+    let mut played = Played::judged(resumed.evidence, &bench.baseline);
+    played.and("whole_or_nothing", create);
+    played.and("acknowledged_survives", survived);
+    Ok(played)
+}
+
+fn creates(reel: &Reel, process: usize) -> bool {
+    reel.log.processes[process].0.starts_with("create")
+}
+
+fn past(reel: &Reel, process: usize) -> Past {
+    let mut past = Past::created(reel.created.0.clone(), reel.created.1.clone());
+    for killed in reel.first_run..process {
+        let last = reel.log.entries.iter().rev().find(|entry| entry.process == killed);
+        if let Some(last) = last {
+            past = past.and_killed(&last.at, &reel.log.processes[killed].1, None);
+        }
+    }
+    past
+}

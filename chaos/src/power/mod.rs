@@ -1,0 +1,23 @@
+//! What a power cut can leave on the disk.
+//!
+//! The model takes the calls of a traced run as a list of changes and syncs and
+//! knows of no file system but the rules of POSIX: what was synced is there; of
+//! everything else any part may be missing, in any combination, and a write may
+//! be torn at any sector. Names are synced by their folder, content by its file.
+//!
+//! * [`model`]: the disk, the changes, and which of them are safe when.
+//! * [`enumerate`]: which parts of what is not safe are taken.
+//! * [`tear`]: writes that arrived in part.
+//! * [`acks`]: what the world had been told, and must find again.
+//! * [`log`]: from traced processes to the list.
+
+pub mod acks;
+pub mod enumerate;
+pub mod log;
+pub mod model;
+mod states;
+pub mod tear;
+
+
+pub use log::{Entry, Log, What};
+pub use states::{State, States, states};

@@ -1,0 +1,242 @@
+//! What stands on the terminal after a run. Always with colour: the writer that
+//! prints it takes the colour away where nobody wants it. Every colour has a
+//! letter or a word beside it.
+
+use std::fmt::Write as _;
+
+use clap::builder::styling::{AnsiColor, Style};
+
+use super::matrix::{Letter, Matrix, legend, side_by_side};
+use super::model::{Finding, MethodReport, Outcome, RunReport, ScenarioReport, VerdictKind};
+use super::phrase::{self, counted, harmless, number, shortened};
+
+/// How many failed scenarios are told one by one.
+const MAX_TOLD: usize = 20;
+/// How many differences of the gate are told one by one.
+const MAX_DIFFERENCES: usize = 20;
+/// Lines, and characters in a line, of one finding.
+const WHY: (usize, usize) = (3, 160);
+/// Into how many characters matrices are put side by side.
+const WIDTH: usize = 100;
+
+const GREEN: Style = AnsiColor::Green.on_default();
+const RED: Style = AnsiColor::Red.on_default().bold();
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// The run as a whole: matrix, a row a method, failures with their replay
+/// command, and the outcome in one sentence at the end, where people look.
+#[must_use]
+pub fn summary(report: &RunReport) -> String {
+    let mut text = String::new();
+    matrices(&mut text, report);
+    methods(&mut text, &report.methods);
+    controls(&mut text, report);
+    gate(&mut text, report);
+    let failed = phrase::failures(report);
+    if !failed.is_empty() {
+        let counts = phrase::by_property(report).into_iter();
+        let counts: Vec<_> = counts.map(|(name, count)| format!("{} {}", harmless(name), number(count))).collect();
+        let _ = writeln!(text, "\n{BOLD}failed scenarios by property:{BOLD:#} {}", counts.join(", "));
+    }
+    for (_, scenario) in failed.iter().take(MAX_TOLD) {
+        text.push('\n');
+        text += &failure(scenario);
+    }
+    if failed.len() > MAX_TOLD {
+        let more = counted(failed.len() - MAX_TOLD, "more failed scenario");
+        let _ = writeln!(text, "\n… and {more}; `--out DIR` writes them all down");
+    }
+    let facts: Vec<_> =
+        phrase::facts(report).into_iter().filter(|(name, _)| !["began", "plans"].contains(name)).collect();
+    let facts: Vec<_> = facts.iter().map(|(name, value)| format!("{name} {}", harmless(value))).collect();
+    let _ = writeln!(text, "\n{DIM}{}{DIM:#}", facts.join(" · "));
+    let style = match report.outcome {
+        Outcome::Held => GREEN.bold(),
+        Outcome::CutShort => YELLOW,
+        _ => RED,
+    };
+    let _ = writeln!(text, "{style}{}{style:#}", harmless(&phrase::sentence(report)));
+    text
+}
+
+/// One failed scenario, each finding cut to a few lines.
+#[must_use]
+fn failure(scenario: &ScenarioReport) -> String {
+    told(scenario, |why| shortened(why, WHY.0, WHY.1))
+}
+
+/// One failed scenario with all of its evidence.
+#[must_use]
+pub fn failure_in_full(scenario: &ScenarioReport) -> String {
+    told(scenario, str::to_owned)
+}
+
+fn told(scenario: &ScenarioReport, length: impl Fn(&str) -> String) -> String {
+    let (letter, style) = badge(scenario.verdict);
+    let id = harmless(&scenario.id);
+    let mut text = format!("{style}{letter}{style:#} {BOLD}{id}{BOLD:#}  {}\n", harmless(&scenario.title));
+    for Finding { invariant, verdict, why } in &scenario.findings {
+        let (_, style) = badge(*verdict);
+        let why = harmless(&length(why.trim_end())).replace('\n', "\n    ");
+        let word = phrase::verdict(*verdict);
+        let _ = writeln!(text, "  {style}{word}{style:#} {invariant}\n    {why}");
+    }
+    let _ = writeln!(text, "  again: {}", harmless(&scenario.replay));
+    text
+}
+
+fn badge(verdict: VerdictKind) -> (char, Style) {
+    let letter = match verdict {
+        VerdictKind::Holds => Letter::Held,
+        VerdictKind::NotReached => Letter::NotReached,
+        VerdictKind::Violated => Letter::Violated,
+    };
+    (letter.char(), style(letter))
+}
+
+fn style(letter: Letter) -> Style {
+    match letter {
+        Letter::Held => GREEN,
+        Letter::Violated | Letter::Later => RED,
+        Letter::NotReached => YELLOW,
+        Letter::Unreachable => DIM,
+    }
+}
+
+fn matrices(text: &mut String, report: &RunReport) {
+    let matrices = Matrix::of_steps(report);
+    if matrices.is_empty() {
+        return;
+    }
+    let paint = |letter: Letter| {
+        let style = style(letter);
+        format!("{style}{}{style:#}", letter.char())
+    };
+    *text += &side_by_side(&matrices, WIDTH, paint);
+    let legend = legend(&matrices).into_iter().map(|letter| format!("{} {}", paint(letter), letter.meaning()));
+    let legend: Vec<_> = legend.collect();
+    let _ = writeln!(text, "\n{}\n", legend.join("   "));
+}
+
+fn methods(text: &mut String, methods: &[MethodReport]) {
+    let titles = ["scenarios", "held", "violated", "not reached", "cycles"];
+    let name = methods.iter().map(|method| method.name.len()).max().unwrap_or(0).max("method".len());
+    let titles_text = titles.map(|title| format!("{title:>6}")).join("  ");
+    let _ = writeln!(text, "{BOLD}{:<name$}  {titles_text}  seconds{BOLD:#}", "method");
+    for method in methods {
+        let values = [method.scenarios, method.held, method.violated, method.not_reached];
+        let _ = write!(text, "{:<name$}", method.name);
+        for (i, value) in values.into_iter().enumerate() {
+            let style = match (i, value) {
+                (1, _) if method.held == method.scenarios => GREEN,
+                (2, 1..) => RED,
+                (3, 1..) => YELLOW,
+                _ => Style::new(),
+            };
+            let _ = write!(text, "  {style}{:>width$}{style:#}", number(value), width = titles[i].len().max(6));
+        }
+        let _ = write!(text, "  {:>6}  {:>7.2}", number(method.cycles), method.duration_s);
+        if method.unreachable > 0 {
+            let _ = write!(text, "  {DIM}{} unreachable by design{DIM:#}", number(method.unreachable));
+        }
+        text.push('\n');
+    }
+}
+
+fn controls(text: &mut String, report: &RunReport) {
+    let must: Vec<_> = report.controls.iter().filter(|control| control.must_bite).collect();
+    let silent: Vec<_> = must.iter().filter(|control| phrase::is_silent(control)).collect();
+    if must.is_empty() {
+        return;
+    }
+    let (bit, of) = (must.len() - silent.len(), must.len());
+    let style = if silent.is_empty() { GREEN } else { RED };
+    let _ = writeln!(text, "\ncontrols: {style}{bit} of {of}{style:#} that must double an effect did");
+}
+
+fn gate(text: &mut String, report: &RunReport) {
+    let Some(gate) = &report.gate else { return };
+    let (word, style) = match (gate.open, gate.blessed) {
+        (true, false) => ("open", GREEN),
+        (true, true) => ("open, rewritten by this run", GREEN),
+        (false, _) => ("SHUT", RED),
+    };
+    let _ = writeln!(text, "\ngate: {style}{word}{style:#}  {}", harmless(&gate.file));
+    for difference in gate.differences.iter().take(MAX_DIFFERENCES) {
+        let _ = writeln!(text, "  {}", harmless(difference).replace('\n', "\n  "));
+    }
+    if gate.differences.len() > MAX_DIFFERENCES {
+        let _ = writeln!(text, "  … and {} more", number(gate.differences.len() - MAX_DIFFERENCES));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn bare(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn colour_can_be_taken_away_and_every_word_stays() {
+        let coloured = summary(&sample::red());
+        let text = bare(&coloured);
+        assert!(coloured.contains("\u{1b}["), "{coloured}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+        for word in ["H held", "V violated", "N not reached", "· unreachable by design", "gate: SHUT", "seed 4711"] {
+            assert!(text.contains(word), "{word} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn each_failure_has_exactly_one_replay_line() {
+        let text = bare(&summary(&sample::red()));
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("chaos replay ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "  again: chaos replay 'points/report/after_effect:2' --seed 4711",
+                "  again: chaos replay 'nested/report/after_effect:2, before_effect:2' --seed 4711",
+                "  again: chaos replay 'points/report/after_commit:1' --seed 4711",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_green_run_ends_with_its_sentence_and_names_no_failure() {
+        let text = bare(&summary(&sample::green()));
+        assert!(text.trim_end().lines().last().expect("a line").starts_with("Held: every property held in "));
+        assert!(!text.contains("again:") && !text.contains("SHUT"), "{text}");
+    }
+
+    #[test]
+    fn a_method_has_one_row_with_its_numbers() {
+        let text = bare(&summary(&sample::red()));
+        let row = text.lines().find(|line| line.starts_with("points ")).expect("a row");
+        let words: Vec<_> = row.split_whitespace().collect();
+        assert_eq!(words, ["points", "17", "15", "1", "1", "17", "0.21"]);
+    }
+
+    #[test]
+    fn a_long_why_is_cut_in_the_summary_and_whole_in_full() {
+        let report = sample::red();
+        let (_, pair) = phrase::failures(&report)[1];
+        assert!(bare(&failure(pair)).contains("    … 3 more lines"));
+        assert!(!failure(pair).contains("line 6") && failure_in_full(pair).contains("line 6"));
+    }
+
+    #[test]
+    fn many_failures_are_counted_instead_of_told() {
+        let text = bare(&summary(&sample::large(100, 2)));
+        assert!(text.contains("… and 33 more failed scenarios"), "{text}");
+    }
+
+    #[test]
+    fn what_an_agent_wrote_cannot_colour_the_terminal() {
+        assert!(bare(&summary(&sample::red())).contains("\\u{1b}[31m"));
+    }
+}

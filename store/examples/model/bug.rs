@@ -1,0 +1,98 @@
+//! What can be planted. Each bug must be found, or the model is blind.
+
+use crate::claims;
+
+/// A mistake that somebody could make in the machine, the loop or a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Bug {
+    /// A run starts work without setting back what a dead run left running.
+    NoRecovery,
+    /// A run sets back what it found running before it has the lock.
+    RecoveryBeforeLock,
+    /// Recovery is committed in a transaction of its own, before `run_started`.
+    RecoveryApart,
+    /// The state that was looked at before the lock is worked on under it.
+    LoadBeforeLock,
+    /// Nobody looks at the lock.
+    NoLock,
+    /// A step is committed as done before its effect.
+    DoneBeforeEffect,
+    /// A run sends the effects of finished steps again.
+    RerunDone,
+    /// Every attempt has a key of its own.
+    KeyPerAttempt,
+    /// The effect is sent before the attempt is committed.
+    EffectBeforeStart,
+    /// Only an attempt that ends in an error counts; one that crashes does not.
+    ErrorsOnlyCounted,
+    /// Every run counts an attempt when it begins.
+    BeginCounted,
+    /// The task fails at the first error.
+    FailEarly,
+    /// No attempt is one too many.
+    NoLimit,
+    /// The task completes while steps are left.
+    CompleteEarly,
+    /// Whoever saw a failed task sets it back, whatever it has become.
+    BlindRetry,
+    /// A commit under an old token goes through.
+    UnfencedCommit,
+    /// The row is committed first, its event in a transaction after it.
+    JournalApart,
+}
+
+impl Bug {
+    /// All of them.
+    pub(crate) const ALL: [Self; 17] = [
+        Self::NoRecovery,
+        Self::RecoveryBeforeLock,
+        Self::RecoveryApart,
+        Self::LoadBeforeLock,
+        Self::NoLock,
+        Self::DoneBeforeEffect,
+        Self::RerunDone,
+        Self::KeyPerAttempt,
+        Self::EffectBeforeStart,
+        Self::ErrorsOnlyCounted,
+        Self::BeginCounted,
+        Self::FailEarly,
+        Self::NoLimit,
+        Self::CompleteEarly,
+        Self::BlindRetry,
+        Self::UnfencedCommit,
+        Self::JournalApart,
+    ];
+
+    /// Its name on the command line: `NoRecovery` is `no-recovery`.
+    pub(crate) fn name(self) -> String {
+        let mut name = String::new();
+        for letter in format!("{self:?}").chars() {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push('-');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        name
+    }
+
+    /// The bug of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|bug| bug.name() == name)
+    }
+
+    /// The claim that the shortest counterexample breaks.
+    pub(crate) fn breaks(self) -> &'static str {
+        match self {
+            Self::NoRecovery => claims::NO_DEAD_END,
+            Self::RecoveryBeforeLock | Self::NoLock | Self::UnfencedCommit => claims::ONE_AT_A_TIME,
+            Self::RecoveryApart => claims::BALANCED,
+            Self::LoadBeforeLock | Self::BlindRetry | Self::CompleteEarly | Self::JournalApart => claims::REPLAYS,
+            Self::DoneBeforeEffect => claims::DONE_HAS_EFFECT,
+            Self::RerunDone => claims::NEVER_AGAIN,
+            Self::KeyPerAttempt => claims::EFFECT_ONCE,
+            Self::EffectBeforeStart => claims::EFFECT_IN_ATTEMPT,
+            Self::ErrorsOnlyCounted | Self::BeginCounted => claims::ATTEMPTS_ARE_STARTS,
+            Self::FailEarly | Self::NoLimit => claims::LIMIT_KEPT,
+        }
+    }
+}

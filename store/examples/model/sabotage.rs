@@ -1,0 +1,212 @@
+//! The planted bugs: each takes the place of one honest action, or bends one value that the honest one uses.
+
+use store::machine::{Next, next};
+use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus};
+
+use crate::bug::Bug;
+use crate::config::Config;
+use crate::process::{Job, Outcome, Pc, Refusal, TOOL, What, end, send, write};
+use crate::state::{Guard, State, Tables};
+
+/// Where only a process with a bug gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Planted {
+    /// The step is committed as done, its effect is still to be done.
+    Owes(u32),
+    /// The effect is done, its attempt is still to be committed.
+    Ahead,
+    /// The effect of this finished step is to be sent again.
+    Replays(u32),
+    /// The recovery of this step is committed, `run_started` is not.
+    Recovered(u32),
+    /// The row of the start is committed, its event is not.
+    Unjournaled,
+}
+
+/// What a process does next because of the bug; `None` where that is what an honest one does.
+pub(crate) fn progress(config: &Config, state: &State, who: u8) -> Option<What> {
+    let bug = config.bug?;
+    let runner = &state.runners[usize::from(who)];
+    match (bug, runner.pc) {
+        (Bug::NoLock, Pc::Looked(_)) => Some(What::Lock),
+        (Bug::RecoveryBeforeLock, Pc::Looked(Job::Run)) if runner.state.running().is_some() => Some(What::Commit),
+        (Bug::DoneBeforeEffect, Pc::Started) => Some(What::Commit),
+        (Bug::EffectBeforeStart, Pc::Ready) if matches!(next(&runner.state), Next::Step(_)) => Some(What::Send),
+        (_, Pc::Planted(Planted::Owes(_) | Planted::Replays(_))) => Some(What::Send),
+        (_, Pc::Planted(_)) => Some(What::Commit),
+        _ => None,
+    }
+}
+
+/// What the bug makes of an action; `None` where that is what it honestly comes to.
+pub(crate) fn act(config: &Config, before: &State, who: u8, what: What) -> Option<Outcome> {
+    let bug = config.bug?;
+    let mut state = *before;
+    let mine = *state.runner(who);
+    let step = mine.state.cursor;
+    match (bug, what, mine.pc) {
+        (Bug::NoRecovery, What::Commit, Pc::Loaded(Job::Run)) if mine.state.running().is_some() => {
+            Some(silent(state, who, Pc::Ready))
+        }
+        (Bug::RecoveryBeforeLock, What::Commit, Pc::Looked(_)) => {
+            Some(raw(state, who, mine.pc, vec![Event::StepRecovered { step }], |rows| {
+                rows.step(step).status = StepStatus::Pending;
+            }))
+        }
+        (Bug::RecoveryApart, What::Commit, Pc::Loaded(Job::Run)) if mine.state.running().is_some() => {
+            Some(commit(config, state, who, Pc::Planted(Planted::Recovered(step)), vec![Event::StepRecovered { step }]))
+        }
+        (_, What::Commit, Pc::Planted(Planted::Recovered(step))) => {
+            let event = Event::RunStarted { recovered: vec![step], max_attempts: None };
+            Some(commit(config, state, who, Pc::Ready, vec![event]))
+        }
+        (Bug::LoadBeforeLock, What::Load, Pc::Leased(job)) => Some(silent(state, who, Pc::Loaded(job))),
+        (Bug::BlindRetry, What::Load, Pc::Leased(Job::Retry)) => Some(silent(state, who, Pc::Loaded(Job::Retry))),
+        (Bug::DoneBeforeEffect, What::Commit, Pc::Started) => {
+            let event = Event::StepFinished { step, tool: TOOL.to_owned() };
+            Some(commit(config, state, who, Pc::Planted(Planted::Owes(step)), vec![event]))
+        }
+        (_, What::Send, Pc::Planted(Planted::Owes(step))) => {
+            send(config, &mut state, who, step, 0);
+            Some(silent(state, who, Pc::Ready))
+        }
+        (Bug::EffectBeforeStart, What::Send, Pc::Ready) => {
+            send(config, &mut state, who, step, 0);
+            Some(silent(state, who, Pc::Planted(Planted::Ahead)))
+        }
+        (_, What::Commit, Pc::Planted(Planted::Ahead)) => {
+            Some(commit(config, state, who, Pc::Answered, vec![started(step, mine.state.current)]))
+        }
+        (Bug::RerunDone, What::Commit, Pc::Loaded(Job::Run)) if step > 0 => {
+            Some(commit(config, state, who, Pc::Planted(Planted::Replays(0)), begun(mine.state)))
+        }
+        (_, What::Send, Pc::Planted(Planted::Replays(again))) => {
+            send(config, &mut state, who, again, 0);
+            let rest = if again + 1 < step { Pc::Planted(Planted::Replays(again + 1)) } else { Pc::Ready };
+            Some(silent(state, who, rest))
+        }
+        _ => act_on_rows(config, bug, state, who, what),
+    }
+}
+
+/// The bugs that write something else than the machine says.
+fn act_on_rows(config: &Config, bug: Bug, mut state: State, who: u8, what: What) -> Option<Outcome> {
+    let mine = *state.runner(who);
+    let (step, current) = (mine.state.cursor, mine.state.current);
+    let starts = mine.pc == Pc::Ready && matches!(next(&mine.state), Next::Step(_));
+    match (bug, what, mine.pc) {
+        (Bug::ErrorsOnlyCounted, What::Commit, Pc::Ready)
+            if starts && current.attempts_charged() < config.max_attempts =>
+        {
+            Some(raw(state, who, Pc::Started, vec![started(step, current)], |rows| {
+                rows.step(step).status = StepStatus::Running;
+                rows.task = TaskStatus::Running;
+            }))
+        }
+        (Bug::ErrorsOnlyCounted, What::Commit, Pc::Erred) => {
+            Some(raw(state, who, Pc::Ready, vec![Event::StepError { step, error: String::new() }], |rows| {
+                *rows.step(step) = StepState { status: StepStatus::Pending, attempts: current.attempts + 1, ..current };
+            }))
+        }
+        (Bug::BeginCounted, What::Commit, Pc::Loaded(Job::Run)) => {
+            state.history.unstable |= state.journal.just_begun && !mine.state.all_done();
+            Some(raw(state, who, Pc::Ready, begun(mine.state), |rows| {
+                if !mine.state.all_done() {
+                    let attempts = current.attempts + 1;
+                    *rows.step(step) = StepState { status: StepStatus::Pending, attempts, ..current };
+                }
+            }))
+        }
+        (Bug::FailEarly, What::Commit, Pc::Erred) => {
+            let reason = FailReason::MaxAttempts;
+            let events = vec![Event::StepError { step, error: String::new() }, Event::TaskFailed { step, reason }];
+            Some(commit(config, state, who, Pc::Ready, events))
+        }
+        (Bug::CompleteEarly, What::Commit, Pc::Ready) if starts && step > 0 => {
+            Some(raw(state, who, Pc::Ready, vec![Event::TaskDone], |rows| rows.task = TaskStatus::Done))
+        }
+        (Bug::JournalApart, What::Commit, Pc::Ready) if starts && current.attempts_charged() < config.max_attempts => {
+            Some(raw(state, who, Pc::Planted(Planted::Unjournaled), Vec::new(), |rows| {
+                let attempts = current.attempts + 1;
+                *rows.step(step) = StepState { status: StepStatus::Running, attempts, ..current };
+                rows.task = TaskStatus::Running;
+            }))
+        }
+        (_, What::Commit, Pc::Planted(Planted::Unjournaled)) => {
+            let event = Event::StepStarted { step, tool: TOOL.to_owned(), attempt: current.attempts };
+            Some(raw(state, who, Pc::Started, vec![event], |_| {}))
+        }
+        _ => None,
+    }
+}
+
+/// The attempt limit that a run goes by.
+pub(crate) fn limit(config: &Config) -> u32 {
+    if config.has(Bug::NoLimit) { u32::MAX } else { config.max_attempts }
+}
+
+/// The key of an attempt's effect, as the receiver's bit.
+pub(crate) fn key(config: &Config, attempt: u32) -> u32 {
+    if config.has(Bug::KeyPerAttempt) { attempt } else { 0 }
+}
+
+/// What the store asks before it writes.
+pub(crate) fn guard(config: &Config, honest: Guard, events: &[Event]) -> Guard {
+    let retries = matches!(events, [Event::TaskRetried { .. }]);
+    Guard {
+        fence: honest.fence && !config.has(Bug::UnfencedCommit),
+        rows: honest.rows && !(config.has(Bug::BlindRetry) && retries),
+    }
+}
+
+/// Whether a process remembers what it saw before it had the lock.
+pub(crate) fn keeps_what_it_saw(config: &Config) -> bool {
+    [Bug::LoadBeforeLock, Bug::BlindRetry, Bug::RecoveryBeforeLock].iter().any(|&bug| config.has(bug))
+}
+
+fn started(step: u32, current: StepState) -> Event {
+    Event::StepStarted { step, tool: TOOL.to_owned(), attempt: current.attempts + 1 }
+}
+
+/// What an honest run begins with.
+fn begun(state: TaskState) -> Vec<Event> {
+    let recovered: Vec<u32> = state.running().into_iter().collect();
+    let mut events: Vec<Event> = recovered.iter().map(|&step| Event::StepRecovered { step }).collect();
+    events.push(Event::RunStarted { recovered, max_attempts: None });
+    events
+}
+
+/// Nothing is written.
+fn silent(mut state: State, who: u8, pc: Pc) -> Outcome {
+    state.runner(who).pc = pc;
+    Outcome { state, events: Vec::new(), refused: None }
+}
+
+/// Through the store, past `decide`.
+fn commit(config: &Config, state: State, who: u8, pc: Pc, events: Vec<Event>) -> Outcome {
+    let mut outcome = write(config, state, who, events);
+    if outcome.refused.is_none() {
+        outcome.state.runner(who).pc = pc;
+    }
+    outcome
+}
+
+/// Past `decide`, `evolve` and the rows that must be there; the token is asked of whoever has one.
+fn raw(mut state: State, who: u8, pc: Pc, events: Vec<Event>, edit: impl FnOnce(&mut Tables)) -> Outcome {
+    let token = state.runner(who).token;
+    if token != 0 && token != state.tables.fence {
+        state.history.fenced = true;
+        end(&mut state, who);
+        return Outcome { state, events: Vec::new(), refused: Some(Refusal::Fenced) };
+    }
+    edit(&mut state.tables);
+    state.history.trespassed |= token != state.tables.fence;
+    for event in &events {
+        state.journal.append(token, event);
+    }
+    let after = state.tables.load();
+    let runner = state.runner(who);
+    runner.state = after;
+    runner.pc = pc;
+    Outcome { state, events, refused: None }
+}

@@ -1,0 +1,95 @@
+//! The model itself under test: it must hold for what ships, and see what is planted.
+
+use std::collections::BTreeSet;
+
+use stateright::{Checker, Expectation, Model};
+
+use crate::bug::Bug;
+use crate::check::{World, counterexample, explore};
+use crate::claims;
+use crate::config::{Config, Faults};
+use crate::trace;
+
+fn names(expectation: Expectation) -> BTreeSet<&'static str> {
+    let claims = claims::all().into_iter().filter(|claim| claim.expectation == expectation);
+    claims.map(|claim| claim.name).collect()
+}
+
+#[test]
+fn what_ships_holds_in_every_state_and_reaches_what_it_should() {
+    let explored = explore(Config::SMALL);
+    assert_eq!(explored.broken, [""; 0]);
+    assert_eq!(explored.missed, [""; 0]);
+    assert!(explored.states > 50_000, "{explored:?}");
+}
+
+#[test]
+fn every_bug_is_caught_by_the_claim_that_it_breaks() {
+    for bug in Bug::ALL {
+        let found = counterexample(World { config: Config::FULL.with(bug), only: None });
+        let found = found.unwrap_or_else(|| panic!("{bug:?} is not found"));
+        assert!(found.broken.contains(&bug.breaks()), "{bug:?} breaks {:?}", found.broken);
+        assert!(!found.actions.is_empty(), "{bug:?} is there before anything happens");
+    }
+}
+
+#[test]
+fn every_claim_is_broken_by_some_bug() {
+    let broken: BTreeSet<_> = Bug::ALL.into_iter().map(Bug::breaks).collect();
+    let rest: Vec<_> = names(Expectation::Always).into_iter().filter(|name| !broken.contains(name)).collect();
+    assert_eq!(rest, [claims::RECOVERY_STABLE]);
+    // Other claims are broken sooner by whatever breaks this one.
+    let config = Config::SMALL.with(Bug::BeginCounted);
+    let found = counterexample(World { config, only: Some(claims::RECOVERY_STABLE) }).expect("is found");
+    assert_eq!(found.broken, [claims::RECOVERY_STABLE]);
+}
+
+#[test]
+fn without_faults_nothing_is_reached_that_needs_one() {
+    let faults = Faults { crashes: 0, errors: 0, expiries: 0, retries: 0 };
+    let explored = explore(Config { faults, ..Config::SMALL });
+    assert_eq!(explored.missed.into_iter().collect::<BTreeSet<_>>(), names(Expectation::Sometimes));
+}
+
+/// The search is parallel and depth first; that must not lose a state.
+#[test]
+fn another_order_of_search_visits_the_same_states() {
+    let config = Config { faults: Faults { expiries: 0, ..Config::SMALL.faults }, ..Config::SMALL };
+    let breadth_first = World { config, only: None }.checker().spawn_bfs().join();
+    assert_eq!(explore(config).states, breadth_first.unique_state_count());
+}
+
+#[test]
+fn a_trace_tells_one_action_a_line_with_what_it_changed() {
+    let config = Config::FULL.with(Bug::EffectBeforeStart);
+    let found = counterexample(World { config, only: None }).expect("is found");
+    let expected = "
+  1  A  starts `run`, sees the task pending
+  2  A  takes the lock                                lock with A
+  3  A  takes token 1
+  4  A  loads the task: pending, step 0 pending
+  5  A  commits run_started
+  6  A  sends the effect                              effect 0 asked for 1x, happened 1x
+     broken: an effect is only asked for within an attempt
+";
+    assert_eq!(trace::render(&config, &found), expected.trim_start_matches('\n'));
+}
+
+#[test]
+fn a_bug_is_found_by_its_name() {
+    assert_eq!(Bug::NoRecovery.name(), "no-recovery");
+    for bug in Bug::ALL {
+        assert_eq!(Bug::named(&bug.name()), Some(bug));
+    }
+}
+
+#[test]
+fn tmp_harm() {
+    for bug in [Bug::UnfencedCommit, Bug::NoLock, Bug::RecoveryBeforeLock] {
+        for claim in names(Expectation::Always) {
+            let c = Config { faults: Faults { expiries: if bug == Bug::UnfencedCommit { 1 } else { 0 }, ..Config::SMALL.faults }, ..Config::SMALL };
+            let found = counterexample(World { config: c.with(bug), only: Some(claim) });
+            println!("{bug:?} {claim}: {:?}", found.map(|f| f.actions.len()));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The lab, as a program.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::bug::{Bug, Catch};
+use crate::{docs, util};
+
+const REPORT: &str = r#"{"goal": "Summarize notes into a report", "steps": [
+    {"tool": "fetch", "input": {"path": "input/notes.txt"}},
+    {"tool": "summarize", "input": {"from": 0}},
+    {"tool": "write_artifact", "input": {"from": 1}}]}"#;
+
+const SINGLE: &str =
+    r#"{"goal": "Read the notes", "steps": [{"tool": "fetch", "input": {"path": "input/notes.txt"}}]}"#;
+
+const NOTES: &str = "Grüße aus dem Protokoll\n\n  The pump failed at 04:12.\nTwo valves were closed by hand.\nMore.\n";
+
+/// What the honest agent is tried with on every seed: all that depends on the seed.
+const BY_CHANCE: &str = "random,fuzz";
+const CASES: &str = "8";
+
+/// What the honest agent in the wrappers of the sabotaged one is tried with: all methods that find planted bugs.
+const SHOWN: &str = "points,race,neighbours,drift,rerun,poison,observe,control";
+
+/// Too slow with the report plan; the bugs that need it have a plan of their own.
+const PAIRS: &str = "nested";
+
+/// How the lab ends where a bug is caught: violated, baseline failed, control silent.
+const CAUGHT: [i32; 3] = [1, 2, 5];
+
+pub(super) struct Lab {
+    chaos: PathBuf,
+    agent: PathBuf,
+    sabotaged: PathBuf,
+    folder: TempDir,
+}
+
+impl Lab {
+    pub(super) fn new(chaos: PathBuf, agent: PathBuf, sabotaged: PathBuf) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("sabotage-").tempdir()?;
+        fs::create_dir(folder.path().join("input"))?;
+        for (name, text) in [("report.json", REPORT), ("single.json", SINGLE), ("input/notes.txt", NOTES)] {
+            fs::write(folder.path().join(name), text)?;
+        }
+        Ok(Self { chaos, agent, sabotaged, folder })
+    }
+
+    /// The agent that ships, with everything that depends on the seed.
+    pub(super) fn agent_holds(&self, seed: u32) -> Result<()> {
+        let mut run = self.run(&quoted(&self.agent), "report");
+        run.args(["--method", BY_CHANCE, "--cases", CASES, "--seed", &seed.to_string()]);
+        util::read(&mut run).with_context(|| format!("a false alarm with the seed {seed}")).map(|_| ())
+    }
+
+    /// The sabotaged agent without any bug: what the lab finds in the others is the bug's doing, not the wrapper's.
+    pub(super) fn wrapped_holds(&self) -> Result<()> {
+        let mut run = self.run(&format!("{} honest", quoted(&self.sabotaged)), "report");
+        util::read(run.args(["--method", SHOWN, "--seed", "1"])).context("the wrappers themselves do harm").map(|_| ())
+    }
+
+    pub(super) fn try_bug(&self, bug: &Bug) -> Result<Catch> {
+        let mut run = self.run(&format!("{} {}", quoted(&self.sabotaged), bug.name), &bug.plan);
+        run.args(["--method", &bug.methods.join(","), "--shard", &bug.part]);
+        run.args(["--cases", CASES, "--seed", "1", "--jobs", "1", "--json"]);
+        let output = run.stderr(Stdio::inherit()).output().context("cannot start the lab")?;
+        let code = output.status.code();
+        if code != Some(0) && !code.is_some_and(|code| CAUGHT.contains(&code)) {
+            bail!("the lab ended with {}", output.status);
+        }
+        let report: Value = serde_json::from_slice(&output.stdout).context("the lab's report is not JSON")?;
+        let catch = Catch::of(&report)?;
+        if (code == Some(0)) != catch.judges().is_empty() {
+            bail!("the lab ended with {} and found {:?}", output.status, catch.judges());
+        }
+        Ok(catch)
+    }
+
+    /// The names of the lab's properties.
+    pub(super) fn judges(&self) -> Result<Vec<String>> {
+        self.section("Properties:")
+    }
+
+    /// The names of its methods, but for the slowest one.
+    pub(super) fn methods(&self) -> Result<Vec<String>> {
+        Ok(self.section("Methods:")?.into_iter().filter(|name| name != PAIRS).collect())
+    }
+
+    fn section(&self, title: &str) -> Result<Vec<String>> {
+        let help = util::read(Command::new(&self.chaos).arg("--help"))?;
+        let names: Vec<String> =
+            docs::section(&help, title).into_iter().map(|(name, _)| name.trim_matches('`').to_owned()).collect();
+        if names.is_empty() {
+            bail!("`chaos --help` has no section {title}");
+        }
+        Ok(names)
+    }
+
+    fn run(&self, agent: &str, plan: &str) -> Command {
+        let mut run = Command::new(&self.chaos);
+        let plan = self.folder.path().join(format!("{plan}.json"));
+        run.args(["run", "--agent", agent, "--plan"]).arg(plan).current_dir(self.folder.path());
+        run
+    }
+}
+
+/// As one word of a command line.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stays_one_word() {
+        assert_eq!(quoted(Path::new("/a b/it's")), r"'/a b/it'\''s'");
+    }
+}
