@@ -134,12 +134,10 @@ fn pause(text: &str) -> Result<Duration, String> {
 /// Help, version or a usage error was printed; end with that code.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     let parsed = command().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.map_err(|error| {
-        match error.print() {
-            _ if error.use_stderr() => Exit::Usage,
-            Err(why) if why.kind() != ErrorKind::BrokenPipe => Exit::Io,
-            _ => Exit::Done,
-        }
+    parsed.map_err(|error| match error.print() {
+        _ if error.use_stderr() => Exit::Usage,
+        Err(why) if why.kind() != ErrorKind::BrokenPipe => Exit::Io,
+        _ => Exit::Done,
     })
 }
 

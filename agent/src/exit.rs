@@ -83,7 +83,11 @@ impl Failure {
 /// Text for a terminal: control characters, which names of files and goals may have in them, are escaped.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
-        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+        if c.is_control() {
+            line.extend(c.escape_default())
+        } else {
+            line.push(c)
+        }
         line
     })
 }

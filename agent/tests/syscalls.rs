@@ -23,7 +23,8 @@ fn counted(steps: u32) -> Count {
     let step = serde_json::json!({"tool": "echo", "input": {"value": 1}});
     let plan = serde_json::json!({"goal": "g", "steps": vec![step; steps as usize]});
     fs::write(folder.path().join("plan.json"), plan.to_string()).unwrap();
-    let created = Command::new(cargo_bin("agent")).args(["create", "t", "plan.json"]).current_dir(folder.path()).output();
+    let created =
+        Command::new(cargo_bin("agent")).args(["create", "t", "plan.json"]).current_dir(folder.path()).output();
     assert!(created.unwrap().status.success());
     let trace = folder.path().join("trace.txt");
     let run = strace(&trace)

@@ -18,7 +18,8 @@ mod world;
 pub use builtin::ALL;
 pub use check::{check_output, check_plan, named_steps};
 pub use publish::{
-    PublishError, PublishSites, Published, is_temporary, make_folder, publish, sweep_temporaries, sync_folder,
+    Publication, PublishError, PublishSites, Published, is_temporary, make_folder, publish, sweep_temporaries,
+    sync_folder,
 };
 pub use replace::{Content, ReplaceSites, folder_of, has_content, replace};
 pub use schema::{Field, Kind, schema_of};

@@ -76,18 +76,27 @@ impl From<PublishError> for ToolError {
     }
 }
 
-/// Puts `content` at `folder/name`. `key` names the temporary file, `.<key>.<pid>.tmp` in the same folder.
+/// A file to be published.
+#[derive(Clone, Copy, Debug)]
+pub struct Publication<'a> {
+    /// The folder; it is made where it is missing.
+    pub folder: &'a Path,
+    /// The file's name in it.
+    pub name: &'a str,
+    /// Names the temporary file, `.<key>.<pid>.tmp` in the same folder.
+    pub key: &'a str,
+    /// What the file holds.
+    pub content: &'a [u8],
+    /// Other contents that count as published where the file is there already: what earlier programs wrote.
+    pub older: &'a [&'a [u8]],
+}
+
+/// Puts a file under its name: whole, once, and so that the name survives a power cut.
 ///
 /// # Errors
 /// See [`PublishError`]. Nothing half-made is left, whatever fails.
-pub fn publish(
-    folder: &Path,
-    name: &str,
-    key: &str,
-    content: &[u8],
-    sites: PublishSites,
-    crash: CrashScope<'_>,
-) -> Result<Published, PublishError> {
+pub fn publish(file: &Publication<'_>, sites: PublishSites, crash: CrashScope<'_>) -> Result<Published, PublishError> {
+    let &Publication { folder, name, key, content, older } = file;
     make_folder(folder)?;
     let target = folder.join(name);
     let temporary = Temporary::write(folder, key, content)?;
@@ -98,7 +107,7 @@ pub fn publish(
             Published::New
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            compare(&target, content)?;
+            compare(&target, content, older)?;
             crash.point(sites.deduplicated);
             Published::AlreadyThere
         }
@@ -220,7 +229,7 @@ impl Drop for Temporary {
 }
 
 /// Whether what stands under the name is what would be published; if so it is synced, since who wrote it is unknown.
-fn compare(target: &Path, content: &[u8]) -> Result<(), PublishError> {
+fn compare(target: &Path, content: &[u8], older: &[&[u8]]) -> Result<(), PublishError> {
     let occupied = |why: String| PublishError::Occupied { path: target.to_owned(), why };
     let meta = fs::symlink_metadata(target).map_err(failed("look at", target))?;
     if !meta.is_file() {
@@ -230,7 +239,7 @@ fn compare(target: &Path, content: &[u8]) -> Result<(), PublishError> {
     let file = File::open(target).map_err(failed("read", target))?;
     let mut found = Vec::with_capacity(content.len());
     (&file).take(content.len() as u64 + 1).read_to_end(&mut found).map_err(failed("read", target))?;
-    if found != content {
+    if found != content && !older.contains(&found.as_slice()) {
         let there = fs::read(target).map_err(failed("read", target))?;
         return Err(occupied(format!("it has SHA-256 {}, this step's is {}", digest(&there), digest(content))));
     }

@@ -113,5 +113,5 @@ fn a_tool_that_fails_is_tried_as_often_as_allowed_and_no_more() {
     lab.write("input/notes.txt", "back\n");
     lab.agent(["retry", "t1"]).exits(0);
     lab.agent(["run", "t1"]).exits(0);
-    assert_eq!(lab.report(), "back");
+    assert_eq!(lab.report(), "back\n");
 }

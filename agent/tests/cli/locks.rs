@@ -131,7 +131,6 @@ fn a_writer_that_holds_the_database_for_a_while_is_waited_out() {
 }
 
 #[test]
-#[ignore = "waits for the limit of 30 s"]
 fn a_writer_that_never_ends_is_told_and_costs_nothing() {
     let lab = Lab::with_task();
     let mut writer = rusqlite::Connection::open(lab.path("state.db")).unwrap();

@@ -64,7 +64,7 @@ fn a_step_that_is_under_way_is_finished_before_the_run_stops() {
     run.ended().exits(143);
     assert_eq!(lab.steps("t1")[1], ("done".to_owned(), 1), "what the tool gave is not thrown away");
     lab.agent(["run", "t1"]).exits(0);
-    assert_eq!(lab.report(), "kurz");
+    assert_eq!(lab.report(), "kurz\n");
     assert_eq!(recovered(&lab.journal("t1")), [Vec::<u64>::new(), Vec::new()]);
     assert_sound(&lab, "t1", None);
 }

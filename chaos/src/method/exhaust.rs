@@ -78,9 +78,12 @@ fn reels(bench: &Arc<Bench>) -> Result<(Arc<Reel>, Arc<Reel>), LabError> {
 /// The places on a tape after which the folder was one that was never there before.
 fn states(reel: &Arc<Reel>) -> impl Iterator<Item = usize> + use<> {
     let mut seen = BTreeSet::from([reel.tape.images[0].key()]);
-    let new = reel.tape.frames.iter().enumerate().filter(move |(_, frame)| {
-        frame.changed && seen.insert(reel.tape.images[frame.image].key())
-    });
+    let new = reel
+        .tape
+        .frames
+        .iter()
+        .enumerate()
+        .filter(move |(_, frame)| frame.changed && seen.insert(reel.tape.images[frame.image].key()));
     new.map(|(at, _)| at).collect::<Vec<_>>().into_iter()
 }
 

@@ -141,7 +141,12 @@ fn kills(bench: &Bench, log: &Log) -> Vec<(usize, CallPoint)> {
 fn moments(bench: &Arc<Bench>, reel: Arc<Reel>, limits: &Limits) -> Vec<Scenario> {
     let seed = bench.lab.seed_for(&format!("power/{}/{}", bench.case.name, reel.name));
     let found = states(&reel.log, limits, seed);
-    let about = format!("at most {} changes pending; {} disks made, {} distinct", found.most_pending, found.made, found.all.len());
+    let about = format!(
+        "at most {} changes pending; {} disks made, {} distinct",
+        found.most_pending,
+        found.made,
+        found.all.len()
+    );
     let mut groups: Vec<(CallPoint, Vec<State>)> = Vec::new();
     for state in &found.all {
         let at = &reel.log.entries[state.moment].at;

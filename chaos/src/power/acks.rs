@@ -86,7 +86,9 @@ impl std::fmt::Display for Fact {
             Self::StepDone { task, idx, .. } => {
                 write!(f, "step {idx} of {task} was done before the cut and is not after it")
             }
-            Self::Ended { task, status } => write!(f, "the task {task} was {status} before the cut and is not after it"),
+            Self::Ended { task, status } => {
+                write!(f, "the task {task} was {status} before the cut and is not after it")
+            }
         }
     }
 }

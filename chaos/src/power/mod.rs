@@ -18,6 +18,5 @@ pub mod model;
 mod states;
 pub mod tear;
 
-
 pub use log::{Entry, Log, What};
 pub use states::{State, States, states};

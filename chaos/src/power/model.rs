@@ -118,10 +118,9 @@ impl Effect {
             Self::Data { .. } | Self::Size { .. } => false,
             _ if rules == Rules::Journaled => true,
             Self::Move { from, to, .. } => folder_of(from) == folder && folder_of(to) == folder,
-            Self::Name { path, .. }
-            | Self::Remove { path }
-            | Self::Folder { path }
-            | Self::RemoveFolder { path } => folder_of(path) == folder,
+            Self::Name { path, .. } | Self::Remove { path } | Self::Folder { path } | Self::RemoveFolder { path } => {
+                folder_of(path) == folder
+            }
         }
     }
 }

@@ -10,8 +10,8 @@ use crate::support::{Broken, chaos};
 #[case::no_lock("agent.py", "fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH", "race/report/eight", "one_run_started")]
 #[case::recovers_all_tasks(
     "agent.py",
-    "return self.db.execute(f\"SELECT {columns} FROM steps WHERE task_id = ? AND {condition}\"",
-    "return self.db.execute(f\"SELECT {columns} FROM steps WHERE (task_id = ? OR status = 'running') AND {condition}\"",
+    "        found = [",
+    "        task.db.execute(\"UPDATE steps SET status = 'pending' WHERE status = 'running'\")\n        found = [",
     "neighbours/report/2 tasks, before_effect:0",
     "neighbours_untouched"
 )]

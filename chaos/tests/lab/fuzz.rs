@@ -20,7 +20,14 @@ const CASES: u32 = 12;
 #[test]
 fn random_plans_survive_random_kills() {
     let target = Target::new(&honest(), Path::new("/"), Vec::new()).expect("a target");
-    let lab = Arc::new(Lab { target, root: default_root(), seed: 1, cases: CASES, deep: Deep::default(), replay_options: String::new() });
+    let lab = Arc::new(Lab {
+        target,
+        root: default_root(),
+        seed: 1,
+        cases: CASES,
+        deep: Deep::default(),
+        replay_options: String::new(),
+    });
     let bench = Bench::prepare(&lab, &Arc::new(PlanCase::report()), 2).expect("a bench");
     let config = Config { cases: CASES, max_shrink_iters: 20, failure_persistence: None, ..Config::default() };
     let property = |case| {

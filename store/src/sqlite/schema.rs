@@ -80,17 +80,15 @@ fn has_our_columns(conn: &Connection) -> rusqlite::Result<bool> {
 }
 
 /// Brings the database to [`VERSION`] in one transaction, so that a kill leaves the old version or the new one.
-pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    if Schema::of(conn, path)? == Schema::Version(VERSION) {
-        return Ok(());
-    }
+pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<Schema, StoreError> {
     let failed = failed("bring the schema up to date", path);
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
-    // Looked at again under the write lock: another process may have migrated it in between.
+    // Looked at under the write lock: another process may have migrated it since it was opened.
     let from = Schema::of(&tx, path)?.number();
     for migration in &MIGRATIONS[from as usize..] {
         tx.execute_batch(migration).map_err(&failed)?;
     }
     tx.pragma_update(None, "user_version", VERSION).map_err(&failed)?;
-    tx.commit().map_err(&failed)
+    tx.commit().map_err(&failed)?;
+    Ok(Schema::Version(VERSION))
 }

@@ -25,6 +25,7 @@ use crate::store::{LogPosition, NewTask, Store};
 pub struct SqliteStore {
     path: PathBuf,
     conn: Connection,
+    schema: Schema,
     crash: Crash,
     /// Set when a write or sync failed. What the disk holds is then unknown, so the connection is never closed:
     /// that would move the WAL into the database on the strength of pages that may not have arrived.
@@ -32,7 +33,8 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens an existing database, migrating it where it is older.
+    /// Opens an existing database. An older one is migrated when its first lease is taken, and not before: a run that
+    /// is refused because an old agent is at work must leave that agent's database as it is.
     ///
     /// # Errors
     /// Whatever is no database of ours, or damaged, is refused and left as it is.
@@ -58,7 +60,8 @@ impl SqliteStore {
             Err(error) => return Err(error),
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let store = Self::connect(path, flags, crash)?;
+        let mut store = Self::connect(path, flags, crash)?;
+        store.migrate()?;
         if fresh {
             sync_folder(&store.path)?;
         }
@@ -66,12 +69,21 @@ impl SqliteStore {
     }
 
     fn connect(path: PathBuf, flags: OpenFlags, crash: Crash) -> Result<Self, StoreError> {
-        let mut conn = Connection::open_with_flags(&path, flags)
+        let conn = Connection::open_with_flags(&path, flags)
             .and_then(|conn| conn.busy_timeout(limits::BUSY_WAIT).map(|()| conn))
             .map_err(failed("open the database", &path))?;
         configure(&conn, &path)?;
-        migrate(&mut conn, &path)?;
-        Ok(Self { path, conn, crash, poisoned: false })
+        let schema = Schema::of(&conn, &path)?;
+        Ok(Self { path, conn, schema, crash, poisoned: false })
+    }
+
+    fn migrate(&mut self) -> Result<(), StoreError> {
+        if self.schema == Schema::Version(VERSION) {
+            return Ok(());
+        }
+        let result = migrate(&mut self.conn, &self.path);
+        self.schema = self.poison_on_io(result)?;
+        Ok(())
     }
 
     fn begin(&mut self, op: &str) -> Result<Transaction<'_>, StoreError> {
@@ -183,7 +195,7 @@ impl SqliteStore {
 
 impl Source for SqliteStore {
     fn read<T>(&mut self, mut query: impl FnMut(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        query(&Tables { conn: &self.conn, path: &self.path, schema: Schema::Version(VERSION) })
+        query(&Tables { conn: &self.conn, path: &self.path, schema: self.schema })
     }
 }
 
@@ -200,6 +212,7 @@ impl Store for SqliteStore {
             return Err(unknown(task));
         }
         let file = lock::try_lock(&self.path, task)?;
+        self.migrate()?;
         let token = self.try_acquire(task);
         let token = self.poison_on_io(token)?;
         Ok(Lease::new(task.clone(), run.clone(), token, Box::new(file)))

@@ -6,9 +6,9 @@ use fixtures::Sandbox;
 use serde_json::json;
 use store::audit::audit;
 use store::machine::{Command, Next, next};
-use store::model::{Event, StepStatus, TaskStatus};
-use store::sqlite::{SqliteReader, SqliteStore, VERSION};
-use store::{Crash, Reader, TaskSession};
+use store::model::{Event, RunId, StepStatus, TaskStatus};
+use store::sqlite::{SqliteReader, SqliteStore, VERSION, lock_path};
+use store::{Crash, ErrorKind, Reader, Store, TaskSession};
 
 use crate::support::{id, object, raw, session, v1_rows};
 
@@ -44,7 +44,9 @@ fn are_migrated_with_every_row_kept() {
         let before = v1_rows(path);
         assert_eq!(version(path), 0);
         for _ in 0..2 {
-            drop(SqliteStore::open(path, Crash::off()).unwrap());
+            let mut store = SqliteStore::open(path, Crash::off()).unwrap();
+            store.acquire(&id("t1"), &RunId::random()).unwrap();
+            drop(store);
             assert_eq!(version(path), VERSION);
             assert_eq!(v1_rows(path), before, "{name}");
         }
@@ -105,6 +107,23 @@ fn resume(session: &mut TaskSession<'_>, running: &[u32]) -> Vec<u32> {
     started
 }
 
+/// A run that was refused because an old agent was at work had migrated that agent's database on the way; the old agent
+/// finished, and could not be started again.
+#[test]
+fn are_not_migrated_by_a_run_that_is_refused() {
+    let sandbox = Sandbox::golden("v1-killed-after-effect-2");
+    let path = sandbox.file("state.db");
+    let old_agent = std::fs::File::create(lock_path(&path, &id("t1"))).unwrap();
+    old_agent.lock().unwrap();
+    let mut store = SqliteStore::open(&path, Crash::off()).unwrap();
+    let error = store.acquire(&id("t1"), &RunId::random()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Held);
+    assert_eq!(version(&path), 0);
+    drop(old_agent);
+    store.acquire(&id("t1"), &RunId::random()).unwrap();
+    assert_eq!(version(&path), VERSION);
+}
+
 /// The migration is one transaction: whoever is killed in it leaves the old version.
 #[test]
 fn are_left_whole_by_a_migration_that_cannot_be_finished() {
@@ -113,7 +132,7 @@ fn are_left_whole_by_a_migration_that_cannot_be_finished() {
     // The second statement of the migration fails on a column that is there already.
     raw(&path).execute_batch("ALTER TABLE steps ADD COLUMN forgiven").unwrap();
     let before = v1_rows(&path);
-    assert!(SqliteStore::open(&path, Crash::off()).is_err());
+    assert!(SqliteStore::open(&path, Crash::off()).unwrap().acquire(&id("t1"), &RunId::random()).is_err());
     assert_eq!((version(&path), v1_rows(&path)), (0, before));
     let fence: i64 = raw(&path)
         .query_row("SELECT count(*) FROM pragma_table_info('tasks') WHERE name = 'fence'", [], |row| row.get(0))

@@ -9,10 +9,5 @@ mod write_artifact;
 use crate::tool::Tool;
 
 /// Every tool there is, by name.
-pub const ALL: &[&dyn Tool] = &[
-    &count_words::CountWords,
-    &echo::Echo,
-    &fetch::Fetch,
-    &summarize::Summarize,
-    &write_artifact::WriteArtifact,
-];
+pub const ALL: &[&dyn Tool] =
+    &[&count_words::CountWords, &echo::Echo, &fetch::Fetch, &summarize::Summarize, &write_artifact::WriteArtifact];

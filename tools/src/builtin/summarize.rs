@@ -73,7 +73,7 @@ fn ask(server: &Ollama, text: &str) -> Result<String, ToolError> {
         .read_to_string()
         .map_err(|error| failed(reason(&error, server)))?;
     if !status.is_success() {
-        let said: String = body.chars().filter(|c| !c.is_control()).take(200).collect();
+        let said: String = body.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
         return Err(failed(format!("HTTP status {}: {said}", status.as_u16())));
     }
     let reply: Value =

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use store::CrashSite;
 
-use crate::publish::{PublishSites, Published, make_folder, publish, sweep_temporaries};
+use crate::publish::{Publication, PublishSites, Published, make_folder, publish, sweep_temporaries};
 use crate::schema::{Field, Kind};
 use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
 
@@ -61,7 +61,16 @@ impl Tool for WriteArtifact {
         }
         let key = ctx.key.file_stem();
         let name = format!("{key}.md");
-        let published = publish(folder, &name, &key, summary.as_bytes(), SITES, ctx.crash)?;
+        let content = content(summary);
+        let file = Publication {
+            folder,
+            name: &name,
+            key: &key,
+            content: content.as_bytes(),
+            // Some earlier agents left the last line break out.
+            older: &[summary.as_bytes()],
+        };
+        let published = publish(&file, SITES, ctx.crash)?;
         Ok(output(&folder.join(name), published))
     }
 
@@ -79,7 +88,11 @@ impl Tool for WriteArtifact {
             let times = String::from_utf8_lossy(&found).matches(&block).count();
             return if times == 1 { Ok(()) } else { Err(format!("the report stands {times} times in {shown}")) };
         }
-        if found == summary.as_bytes() { Ok(()) } else { Err(format!("the artifact {shown} has other content")) }
+        if [content(summary).as_bytes(), summary.as_bytes()].contains(&found.as_slice()) {
+            Ok(())
+        } else {
+            Err(format!("the artifact {shown} has other content"))
+        }
     }
 }
 
@@ -99,6 +112,11 @@ fn append(folder: &Path, path: &Path, summary: &str) -> Result<(), ToolError> {
     result.map_err(|error| ToolError::step(format!("cannot append to {}: {error}", path.display())))
 }
 
+/// The artifact: the summary as a text file, whose last line ends too.
+fn content(summary: &str) -> String {
+    format!("{summary}\n")
+}
+
 fn block(summary: &str) -> String {
-    format!("{summary}\n---\n")
+    format!("{}---\n", content(summary))
 }

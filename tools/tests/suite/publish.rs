@@ -10,14 +10,18 @@ use nix::unistd::{Uid, mkfifo};
 use rstest::rstest;
 use sha2::{Digest, Sha256};
 use store::Crash;
-use tools::{PublishError, Published, ToolError, make_folder, publish};
+use tools::{Publication, PublishError, Published, ToolError, make_folder, publish};
 
 use crate::support::{SITES, folder, names, recording};
 
 const CONTENT: &[u8] = b"one\ntwo\n";
 
+fn file<'a>(folder: &'a Path, content: &'a [u8]) -> Publication<'a> {
+    Publication { folder, name: "t1-2.md", key: "t1-2", content, older: &[] }
+}
+
 fn put(folder: &Path, content: &[u8]) -> Result<Published, PublishError> {
-    publish(folder, "t1-2.md", "t1-2", content, SITES, Crash::off().scope(Some(2)))
+    publish(&file(folder, content), SITES, Crash::off().scope(Some(2)))
 }
 
 fn digest(bytes: &[u8]) -> String {
@@ -153,12 +157,23 @@ fn a_folder_that_cannot_be_made_is_named(#[case] name: &str, #[case] at_fault: &
     assert_eq!(names(folder.path()), ["file", "link"]);
 }
 
+/// A task that an earlier agent had published the report of could not be finished: its file lacks the last line break.
+#[test]
+fn what_an_earlier_program_wrote_counts_as_published() {
+    let folder = folder();
+    fs::write(folder.path().join("t1-2.md"), "one\ntwo").unwrap();
+    put(folder.path(), CONTENT).unwrap_err();
+    let older = Publication { older: &[b"one\ntwo"], ..file(folder.path(), CONTENT) };
+    assert_eq!(publish(&older, SITES, Crash::off().scope(None)).unwrap(), Published::AlreadyThere);
+    assert_eq!(fs::read(folder.path().join("t1-2.md")).unwrap(), b"one\ntwo");
+}
+
 #[test]
 fn points_are_passed_in_the_order_of_the_stages() {
     let folder = folder();
     let (crash, seen) = recording();
     for _ in 0..2 {
-        publish(folder.path(), "n", "k", CONTENT, SITES, crash.scope(None)).unwrap();
+        publish(&file(folder.path(), CONTENT), SITES, crash.scope(None)).unwrap();
     }
     let first = ["test.written", "test.linked", "test.published"];
     let second = ["test.written", "test.deduplicated", "test.published"];
@@ -177,7 +192,7 @@ fn at_every_point_the_name_is_absent_or_complete() {
         let temporary = path.join(format!(".t1-2.{}.tmp", process::id()));
         assert_eq!(temporary.exists(), point.site != "test.published", "{point}");
     });
-    publish(folder.path(), "t1-2.md", "t1-2", CONTENT, SITES, crash.scope(None)).unwrap();
+    publish(&file(folder.path(), CONTENT), SITES, crash.scope(None)).unwrap();
 }
 
 /// Runs one test of this binary again in a child of its own, after `setup` in a shell. True in that child.

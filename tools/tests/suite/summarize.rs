@@ -99,7 +99,7 @@ fn the_model_is_asked_once_and_its_answer_is_trimmed(#[case] tail: &str) {
 }
 
 #[rstest]
-#[case::server_error("500 Internal Server Error", "", "out of\nmemory", "HTTP status 500: out ofmemory")]
+#[case::server_error("500 Internal Server Error", "", "out of\nmemory", "HTTP status 500: out of memory")]
 #[case::no_such_model("404 Not Found", "", r#"{"error":"model not found"}"#, r#"HTTP status 404: {"error":"model"#)]
 #[case::redirect("302 Found", "Location: http://127.0.0.1:9/\r\n", "", "302")]
 #[case::not_json("200 OK", "", "<html>", "the reply is not JSON")]

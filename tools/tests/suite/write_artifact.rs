@@ -25,7 +25,7 @@ fn the_report_is_named_by_its_key_and_says_whether_it_was_there() {
     let path = world.artifacts.join("t1-2.md");
     let first = publish(&world, "zwei\nZeilen");
     assert_eq!(Value::Object(first.clone()), json!({ "deduplicated": false, "path": path }));
-    assert_eq!(fs::read_to_string(&path).unwrap(), "zwei\nZeilen");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "zwei\nZeilen\n");
     let second = publish(&world, "zwei\nZeilen");
     assert_eq!(Value::Object(second), json!({ "deduplicated": true, "path": path }));
     assert_eq!(names(&world.artifacts), ["t1-2.md"]);
