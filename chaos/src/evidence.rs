@@ -132,8 +132,8 @@ pub struct Keeper {
     db: Connection,
 }
 
-/// Pages of a log that is long enough: more than one run writes.
-const AGED_PAGES: i64 = 120;
+/// So many make the log longer than one run does.
+const AGING_COMMITS: usize = 60;
 
 impl Keeper {
     /// Opens the database, writes its log through and has it begin anew.
@@ -144,11 +144,10 @@ impl Keeper {
         let age = || -> rusqlite::Result<Connection> {
             let db = Connection::open(path)?;
             db.busy_timeout(BUSY)?;
-            let mut pages = 0;
-            while pages < AGED_PAGES {
+            db.execute_batch("PRAGMA wal_autocheckpoint = 0")?;
+            for _ in 0..AGING_COMMITS {
                 // No row changes; the pages are written all the same.
                 db.execute_batch("UPDATE tasks SET goal = goal; UPDATE steps SET tool = tool;")?;
-                pages = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))?;
             }
             db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))?;
             Ok(db)

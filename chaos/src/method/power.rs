@@ -6,6 +6,9 @@
 use std::process::Command;
 use std::sync::Arc;
 
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
 use super::Method;
 use super::exhaust::{not_here, remark};
 use crate::bench::Bench;
@@ -36,10 +39,10 @@ pub(super) const METHOD: Method = Method {
 };
 
 /// Everything, within reason.
-const WHOLE: Limits = Limits { all_up_to: 6, samples: 60, tears: 16 };
+const WHOLE: Limits = Limits { all_up_to: 6, samples: 60, tears: 16, most: usize::MAX };
 
 /// What fits into an everyday run.
-const BOUNDED: Limits = Limits { all_up_to: 2, samples: 0, tears: 1 };
+const BOUNDED: Limits = Limits { all_up_to: 2, samples: 0, tears: 1, most: 120 };
 
 /// A log with what came before it.
 struct Reel {
@@ -49,6 +52,8 @@ struct Reel {
     created: (Outcome, Snapshot),
     /// The first process that is no `create`.
     first_run: usize,
+    /// The folder that the run before the last one left, where it was killed.
+    killed: Option<Snapshot>,
 }
 
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
@@ -84,7 +89,7 @@ fn fresh(bench: &Bench) -> Result<Reel, LabError> {
     scribe.process(&mut sandbox, &["run", TASK], &Env::new(), None)?;
     let log = scribe.finish();
     let create = log.processes[0].1.clone();
-    Ok(Reel { name: "fresh".to_owned(), log, created: (create, created), first_run: 1 })
+    Ok(Reel { name: "fresh".to_owned(), log, created: (create, created), first_run: 1, killed: None })
 }
 
 /// A run on a database whose log was written before; or two, the first of them
@@ -96,13 +101,22 @@ fn aged(bench: &Bench, name: &str, kill_after: Option<usize>) -> Result<Reel, La
     let keeper = Keeper::age(&sandbox.db())?;
     let base = copied(&bench.lab.root, &sandbox)?;
     let mut scribe = Scribe::new(&bench.lab, &sandbox, &base)?;
+    let mut killed = None;
     if kill_after.is_some() {
         scribe.process(&mut sandbox, &["run", TASK], &Env::new(), kill_after)?;
+        killed = Some(look(bench, &scribe.now().image())?);
     }
     scribe.process(&mut sandbox, &["run", TASK], &Env::new(), None)?;
     let log = scribe.finish();
     keeper.leave()?;
-    Ok(Reel { name: name.to_owned(), log, created: (create, created), first_run: 0 })
+    Ok(Reel { name: name.to_owned(), log, created: (create, created), first_run: 0, killed })
+}
+
+/// What the lab sees in a folder of this content.
+fn look(bench: &Bench, image: &Image) -> Result<Snapshot, LabError> {
+    let sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+    image.write(&sandbox.world())?;
+    sandbox.look()
 }
 
 /// The folder by way of a copy that another process makes: to open and close the
@@ -147,12 +161,10 @@ fn moments(bench: &Arc<Bench>, reel: Arc<Reel>, limits: &Limits) -> Vec<Scenario
         found.made,
         found.all.len()
     );
+    let own = found.all.iter().filter(|state| is_own(bench, &reel.log.entries[state.moment].at));
     let mut groups: Vec<(CallPoint, Vec<State>)> = Vec::new();
-    for state in &found.all {
+    for state in drawn(own.collect(), limits.most, seed) {
         let at = &reel.log.entries[state.moment].at;
-        if !is_own(bench, at) {
-            continue;
-        }
         match groups.last_mut() {
             Some((last, states)) if last == at => states.push(state.clone()),
             _ => groups.push((at.clone(), vec![state.clone()])),
@@ -163,6 +175,15 @@ fn moments(bench: &Arc<Bench>, reel: Arc<Reel>, limits: &Limits) -> Vec<Scenario
         all.push(scenario(bench, &reel, at, states, &about));
     }
     all
+}
+
+/// At most so many states, drawn by the seed, in their order.
+fn drawn(mut states: Vec<&State>, most: usize, seed: u64) -> Vec<&State> {
+    let mut luck = StdRng::seed_from_u64(seed);
+    while states.len() > most {
+        states.remove(luck.random_range(0..states.len()));
+    }
+    states
 }
 
 /// In a tool's own example only its own step is of interest, where not all is.
@@ -242,7 +263,7 @@ fn past(reel: &Reel, process: usize) -> Past {
     for killed in reel.first_run..process {
         let last = reel.log.entries.iter().rev().find(|entry| entry.process == killed);
         if let Some(last) = last {
-            past = past.and_killed(&last.at, &reel.log.processes[killed].1, None);
+            past = past.and_killed(&last.at, &reel.log.processes[killed].1, reel.killed.clone());
         }
     }
     past

@@ -15,6 +15,8 @@ pub struct Limits {
     pub samples: usize,
     /// So many ways to tear each write.
     pub tears: usize,
+    /// No more disks than this from one log, drawn by the seed.
+    pub most: usize,
 }
 
 /// What is kept of the pending changes, in their order.
@@ -56,7 +58,7 @@ pub fn subsets(pending: usize, limits: &Limits, seed: u64) -> Vec<Kept> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { all_up_to: 4, samples: 50, tears: 99 };
+    const LIMITS: Limits = Limits { all_up_to: 4, samples: 50, tears: 99, most: usize::MAX };
 
     #[test]
     fn few_pending_changes_give_every_subset_once() {

@@ -17,6 +17,8 @@ pub mod log;
 pub mod model;
 mod states;
 pub mod tear;
+#[cfg(test)]
+mod tests;
 
 pub use log::{Entry, Log, What};
 pub use states::{State, States, states};

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use super::tear::Part;
 use crate::disk::Image;
@@ -222,6 +223,9 @@ impl Disk {
                 image.folders.insert(folder.clone());
             }
         }
+        // One time for all: in a disk that was made up, nothing was written again.
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        image.times = self.names.keys().map(|name| (name.clone(), time)).collect();
         for (name, node) in &self.names {
             if !self.is_there(folder_of(name), &image) {
                 continue;

@@ -81,7 +81,7 @@ mod tests {
             point,
             (0_u64..10_000_000).prop_map(Kill::Delay),
             (sign, 0_usize..100).prop_map(|(sign, step)| Kill::Signal { sign, step }),
-            ("[a-z][a-z0-9_]{0,8}(:[0-9]{1,2})?", "[a-z][a-z0-9_]{0,8}", 1_u32..99)
+            ("[a-z][a-z0-9_]{0,8}(:(0|[1-9][0-9]?))?", "[a-z][a-z0-9_]{0,8}", 1_u32..99)
                 .prop_map(|(phase, call, nth)| Kill::Call(CallPoint { phase, call, nth })),
         ]
     }

@@ -10,8 +10,8 @@ use crate::claims;
 use crate::config::{Config, Faults};
 use crate::trace;
 
-fn names(expectation: Expectation) -> BTreeSet<&'static str> {
-    let claims = claims::all().into_iter().filter(|claim| claim.expectation == expectation);
+fn names(expectation: &Expectation) -> BTreeSet<&'static str> {
+    let claims = claims::all().into_iter().filter(|claim| claim.expectation == *expectation);
     claims.map(|claim| claim.name).collect()
 }
 
@@ -36,7 +36,7 @@ fn every_bug_is_caught_by_the_claim_that_it_breaks() {
 #[test]
 fn every_claim_is_broken_by_some_bug() {
     let broken: BTreeSet<_> = Bug::ALL.into_iter().map(Bug::breaks).collect();
-    let rest: Vec<_> = names(Expectation::Always).into_iter().filter(|name| !broken.contains(name)).collect();
+    let rest: Vec<_> = names(&Expectation::Always).into_iter().filter(|name| !broken.contains(name)).collect();
     assert_eq!(rest, [claims::RECOVERY_STABLE]);
     // Other claims are broken sooner by whatever breaks this one.
     let config = Config::SMALL.with(Bug::BeginCounted);
@@ -56,7 +56,7 @@ fn an_unfenced_commit_ruins_the_journal() {
 fn without_faults_nothing_is_reached_that_needs_one() {
     let faults = Faults { crashes: 0, errors: 0, expiries: 0, retries: 0 };
     let explored = explore(Config { faults, ..Config::SMALL });
-    assert_eq!(explored.missed.into_iter().collect::<BTreeSet<_>>(), names(Expectation::Sometimes));
+    assert_eq!(explored.missed.into_iter().collect::<BTreeSet<_>>(), names(&Expectation::Sometimes));
 }
 
 /// The search is parallel and depth first; that must not lose a state.

@@ -4,8 +4,8 @@
 //! `-shm` that a killed process left. So the reader looks at what is there and opens the file in the one way that
 //! changes nothing:
 //!
-//! * no WAL: nobody has the database open, and it is read as immutable. Should somebody open it meanwhile, the
-//!   answer is thrown away and asked for again, from the file as it is then;
+//! * no WAL, or one without a frame: the database file is all there is, and it is read as immutable. Should somebody
+//!   write meanwhile, the answer is thrown away and asked for again, from the files as they are then;
 //! * WAL and `-shm`: `readonly_shm`, with which SQLite follows a live writer, or, where there is none, builds the
 //!   index of the WAL in its own memory;
 //! * a WAL alone (a copy that somebody made): both files are copied to a temporary folder and read there, again for
@@ -13,6 +13,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ impl SqliteReader {
     fn open_once(path: &Path) -> Result<Option<Self>, StoreError> {
         check_is_file(path)?;
         let stamp = Stamp::of(path)?;
-        let (view, uri, flags) = if stamp.wal.is_none() {
+        let (view, uri, flags) = if !has_frames(&beside(path, "-wal"))? {
             let view = View::Still { stamp, _copy: None };
             (view, uri(path, "mode=ro&immutable=1"), OpenFlags::SQLITE_OPEN_READ_ONLY)
         } else if stamp.shm {
@@ -164,6 +165,29 @@ impl FileStamp {
     fn of(meta: &fs::Metadata) -> Self {
         Self { file: (meta.dev(), meta.ino(), meta.len()), modified: (meta.mtime(), meta.mtime_nsec()) }
     }
+}
+
+/// Whether a WAL holds anything. A process that was killed early leaves its header alone, or less; opened read-only
+/// beside an index, such a WAL makes SQLite retry for ten seconds and then give up with "locking protocol".
+fn has_frames(wal: &Path) -> Result<bool, StoreError> {
+    /// Length of the header, and the two magic numbers that it begins with, by the byte order of the checksums; see
+    /// "WAL File Format" in SQLite's documentation.
+    const HEADER: usize = 32;
+    const MAGIC: [[u8; 4]; 2] = [0x377f_0682_u32.to_be_bytes(), 0x377f_0683_u32.to_be_bytes()];
+    let failed = io_failed("read", wal);
+    let mut file = match fs::File::open(wal) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        file => file.map_err(&failed)?,
+    };
+    let mut head = [0; HEADER + 1];
+    let mut length = 0;
+    while length < head.len() {
+        match file.read(&mut head[length..]).map_err(&failed)? {
+            0 => return Ok(false),
+            more => length += more,
+        }
+    }
+    Ok(MAGIC.iter().any(|magic| head.starts_with(magic)))
 }
 
 /// A private copy of the database and its WAL.
