@@ -55,3 +55,37 @@ fn a_commit_is_one_sync_and_at_most_fourteen_system_calls() {
     assert!(calls <= 14.0, "{calls} system calls for each commit");
     assert!(calls >= 8.0, "{calls} system calls for each commit: too few to be true");
 }
+
+/// A killed attempt left its temporary file; the next run removed it and committed its recovery, and then the power was
+/// cut before the removal had reached the disk. The file was back, and nobody looked for it any more.
+#[test]
+fn a_sweep_is_synced_before_recovery_is_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("input")).unwrap();
+    fs::write(folder.path().join("input/notes.txt"), "one\n").unwrap();
+    let plan = fixtures::report_plan().to_string();
+    fs::write(folder.path().join("plan.json"), plan).unwrap();
+    let agent = |args: &[&str]| {
+        let mut command = Command::new(cargo_bin("agent"));
+        command.args(args).current_dir(folder.path());
+        command
+    };
+    assert!(agent(&["create", "t", "plan.json"]).status().unwrap().success());
+    let killed = agent(&["run", "t"]).env("AGENT_CRASH_AT", "write_artifact.written:2").status().unwrap();
+    assert!(!killed.success());
+    let trace = folder.path().join("trace.txt");
+    let run = strace(&trace)
+        .args(["-y", "-e", "trace=unlink,unlinkat,fsync,fdatasync"])
+        .args([cargo_bin("agent").as_os_str(), "run".as_ref(), "t".as_ref()])
+        .env("AGENT_CRASH_AT", "run.started")
+        .current_dir(folder.path())
+        .output()
+        .expect("this test needs strace: apt-get install strace");
+    assert!(!run.status.success());
+    let lines = fs::read_to_string(&trace).unwrap();
+    let calls: Vec<&str> = lines.lines().filter(|line| line.contains('(')).collect();
+    let removed = calls.iter().position(|call| call.contains("unlink") && call.contains(".tmp"));
+    let removed = removed.expect("the temporary file is swept");
+    assert!(calls[removed + 1].contains("/artifacts>"), "the folder is synced next: {}", calls[removed + 1]);
+    assert!(calls[removed + 2..].iter().any(|call| call.contains("state.db-wal>")), "recovery is committed after it");
+}

@@ -151,6 +151,9 @@ pub fn make_folder(folder: &Path) -> Result<(), PublishError> {
 
 /// Removes the temporary files of dead processes for one key. A living writer holds a lock on its file.
 ///
+/// The folder is synced, also where nothing was found: an earlier sweep may have been killed before it could. Once the
+/// caller has committed that it has recovered, nobody looks again, and a power cut must not bring the files back.
+///
 /// # Errors
 /// See [`PublishError`].
 pub fn sweep_temporaries(folder: &Path, key: &str) -> Result<(), PublishError> {
@@ -164,7 +167,7 @@ pub fn sweep_temporaries(folder: &Path, key: &str) -> Result<(), PublishError> {
             remove_if_dead(&entry.path())?;
         }
     }
-    Ok(())
+    sync_folder(folder)
 }
 
 /// Whether `name` is one that a temporary file for `key` has.

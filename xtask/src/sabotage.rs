@@ -28,7 +28,7 @@ pub(crate) fn run(full: bool) -> Result<()> {
     let agent = util::build(&["-p", "agent", "--bin", "agent"], false)?;
     let sabotaged = util::build(&["-p", "agent", "--example", "sabotaged"], false)?;
     let chaos = util::build(&["-p", "chaos", "--bin", "chaos"], false)?;
-    let lab = Lab::new(chaos, agent.clone(), sabotaged.clone())?;
+    let lab = Lab::new(&chaos, &agent, &sabotaged)?;
     let mut bugs = Bug::all(&util::read(std::process::Command::new(&sabotaged).arg("--list"))?)?;
     is_not_shipped(&agent, &sabotaged, &bugs)?;
     no_false_alarm(&lab)?;

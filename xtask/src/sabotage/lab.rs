@@ -42,12 +42,19 @@ pub(super) struct Lab {
 }
 
 impl Lab {
-    pub(super) fn new(chaos: PathBuf, agent: PathBuf, sabotaged: PathBuf) -> Result<Self> {
+    /// The programs are copied, so that a build that goes on beside does not change them meanwhile.
+    pub(super) fn new(chaos: &Path, agent: &Path, sabotaged: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("sabotage-").tempdir()?;
         fs::create_dir(folder.path().join("input"))?;
         for (name, text) in [("report.json", REPORT), ("single.json", SINGLE), ("input/notes.txt", NOTES)] {
             fs::write(folder.path().join(name), text)?;
         }
+        let copy = |program: &Path, name: &str| -> Result<PathBuf> {
+            let copy = folder.path().join(name);
+            fs::copy(program, &copy).with_context(|| format!("cannot copy {}", program.display()))?;
+            Ok(copy)
+        };
+        let (chaos, agent, sabotaged) = (copy(chaos, "chaos")?, copy(agent, "agent")?, copy(sabotaged, "sabotaged")?);
         Ok(Self { chaos, agent, sabotaged, folder })
     }
 
@@ -55,13 +62,13 @@ impl Lab {
     pub(super) fn agent_holds(&self, seed: u32) -> Result<()> {
         let mut run = self.run(&quoted(&self.agent), "report");
         run.args(["--method", BY_CHANCE, "--cases", CASES, "--seed", &seed.to_string()]);
-        util::read(&mut run).with_context(|| format!("a false alarm with the seed {seed}")).map(|_| ())
+        holds(&mut run).with_context(|| format!("a false alarm with the seed {seed}"))
     }
 
     /// The sabotaged agent without any bug: what the lab finds in the others is the bug's doing, not the wrapper's.
     pub(super) fn wrapped_holds(&self) -> Result<()> {
         let mut run = self.run(&format!("{} honest", quoted(&self.sabotaged)), "report");
-        util::read(run.args(["--method", SHOWN, "--seed", "1"])).context("the wrappers themselves do harm").map(|_| ())
+        holds(run.args(["--method", SHOWN, "--seed", "1"])).context("the wrappers themselves do harm")
     }
 
     pub(super) fn try_bug(&self, bug: &Bug) -> Result<Catch> {
@@ -107,6 +114,15 @@ impl Lab {
         run.args(["run", "--agent", agent, "--plan"]).arg(plan).current_dir(self.folder.path());
         run
     }
+}
+
+/// A run of the lab that must find nothing; what it has found is told.
+fn holds(run: &mut Command) -> Result<()> {
+    let output = run.stderr(Stdio::inherit()).output().context("cannot start the lab")?;
+    if !output.status.success() {
+        bail!("{}\n{run:?} ended with {}", String::from_utf8_lossy(&output.stdout), output.status);
+    }
+    Ok(())
 }
 
 /// As one word of a command line.

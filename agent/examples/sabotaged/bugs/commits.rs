@@ -2,7 +2,7 @@
 
 use store::model::{Event, TaskStatus};
 
-use super::{BUG, Bug};
+use super::{BUG, Bug, PlanKind};
 use crate::plant::{Cut, HONEST, Hold, Piece, Plant};
 use crate::unit::Unit;
 
@@ -10,8 +10,9 @@ pub(super) static BUGS: &[Bug] = &[
     Bug {
         name: "created_in_two",
         about: "A task is stored in one transaction and its task_created in another.",
-        methods: &["points"],
-        caught_by: &["created_whole"],
+        plan: PlanKind::Single,
+        methods: &["exhaust"],
+        caught_by: &["whole_or_nothing"],
         plant: Plant { created_in_two: true, ..HONEST },
         ..BUG
     },

@@ -1,20 +1,12 @@
 //! Bugs that no kill can show. They wait for deeper methods, and say what these must do.
 
 use super::artifacts::artifact;
-use super::{BUG, Bug, POINTS, PlanKind};
-use crate::plant::{Artifact, Cut, HONEST, Lock, Piece, Plant, Temporary};
+use super::{BUG, Bug, POINTS};
+use crate::plant::{Artifact, HONEST, Lock, Plant, Temporary};
 
 const KERNEL: &str = "a kill loses nothing that the kernel has: only a power cut shows it";
 
 pub(super) static BUGS: &[Bug] = &[
-    Bug {
-        name: "recovery_in_two_at_once",
-        about: "The recovery is one transaction and run_started another, with nothing in between.",
-        plan: PlanKind::Single,
-        open: Some("the kill must fall between two system calls where no crash point is"),
-        plant: Plant { cut: Cut { transactions: RECOVERY_IN_TWO, points: false }, ..HONEST },
-        ..BUG
-    },
     Bug {
         name: "read_before_lock",
         about: "The state is read first and the lock taken then.",
@@ -92,6 +84,3 @@ pub(super) static BUGS: &[Bug] = &[
         ..BUG
     },
 ];
-
-const RECOVERY_IN_TWO: &[&[Piece]] =
-    &[&[Piece::Steps, Piece::Output, Piece::Status, Piece::Recoveries], &[Piece::Announcement]];

@@ -55,6 +55,15 @@ pub(super) static BUGS: &[Bug] = &[
         ..BUG
     },
     Bug {
+        name: "recovery_in_two_at_once",
+        about: "The recovery is one transaction and run_started another, with no crash point in between.",
+        plan: PlanKind::Single,
+        methods: &["exhaust"],
+        caught_by: &["recovery_explicit"],
+        plant: Plant { cut: Cut { points: false, ..RECOVERY_IN_TWO }, ..HONEST },
+        ..BUG
+    },
+    Bug {
         name: "recovery_after_run_started",
         about: "run_started comes before the recovery that it tells of.",
         caught_by: &["recovery_explicit", "journal_consistent"],
