@@ -47,16 +47,17 @@ fn rewritten() -> Result<Vec<(String, String, String)>> {
     Ok(documents)
 }
 
+/// A mark is a line of its own; a text that speaks of marks is left alone.
 fn fill(text: &str, blocks: &BTreeMap<&str, String>) -> Result<String> {
-    const OPEN: &str = "<!-- generated: ";
-    const CLOSE: &str = "<!-- end -->";
+    const OPEN: &str = "\n<!-- generated: ";
+    const CLOSE: &str = "\n<!-- end -->";
     let (mut new, mut rest) = (String::new(), text);
     while let Some(start) = rest.find(OPEN) {
         let (head, tail) = rest.split_at(start);
         let (name, tail) = tail[OPEN.len()..].split_once(" -->").context("a generated block is not opened rightly")?;
         let (_, tail) = tail.split_once(CLOSE).with_context(|| format!("block {name} has no end"))?;
         let block = blocks.get(name).with_context(|| format!("there is no block {name}"))?;
-        new.push_str(&format!("{head}{OPEN}{name} -->\n{}\n{CLOSE}", block.trim_end()));
+        new.push_str(&format!("{head}{OPEN}{name} -->\n{}{CLOSE}", block.trim_end()));
         rest = tail;
     }
     new.push_str(rest);
@@ -166,7 +167,8 @@ mod tests {
         let blocks = BTreeMap::from([("x", "new".to_owned())]);
         let old = "a\n<!-- generated: x -->\nold\n<!-- end -->\nb";
         assert_eq!(fill(old, &blocks).unwrap(), "a\n<!-- generated: x -->\nnew\n<!-- end -->\nb");
-        assert!(fill("<!-- generated: y --><!-- end -->", &blocks).is_err());
-        assert!(fill("<!-- generated: x -->", &blocks).is_err());
+        assert!(fill("a\n<!-- generated: y -->\n<!-- end -->", &blocks).is_err());
+        assert!(fill("a\n<!-- generated: x -->", &blocks).is_err());
+        assert_eq!(fill("a `<!-- generated: z -->`", &blocks).unwrap(), "a `<!-- generated: z -->`");
     }
 }

@@ -18,7 +18,10 @@ pub(crate) const LIMIT_KEPT: &str = "a task fails at the limit, no sooner and no
 pub(crate) const ONE_AT_A_TIME: &str = "one runner at a time changes the task";
 pub(crate) const RECOVERY_STABLE: &str = "recovery is idempotent";
 pub(crate) const NO_DEAD_END: &str = "an open task can be brought to its end";
+pub(crate) const RUNS_END: &str = "runs do not hinder each other for ever";
 
+/// More runs than any bounded number of faults can make necessary.
+pub(crate) const MOST_RUNS: u8 = 10;
 /// The longest way to the end that a run without faults may need, with everything that is undone first.
 const LONGEST_WAY: u32 = 120;
 
@@ -38,6 +41,7 @@ pub(crate) fn all() -> Vec<Claim> {
         Claim::always(ONE_AT_A_TIME, one_at_a_time),
         Claim::always(RECOVERY_STABLE, |_, state| !state.history.unstable),
         Claim::always(NO_DEAD_END, no_dead_end),
+        Claim::always(RUNS_END, |_, state| state.tables.fence <= MOST_RUNS),
         Claim::sometimes("done after a crash", |world, state| {
             done(state) && state.left.crashes < world.config.faults.crashes
         }),
