@@ -53,9 +53,12 @@ impl Tool for PlantedArtifact {
         if right || ctx.world.unsafe_effects {
             return self.real().call(ctx, input);
         }
-        let content = input.from("from", ctx.outputs, "summary")?.as_bytes();
+        let mut content = input.from("from", ctx.outputs, "summary")?.to_owned();
+        if !content.ends_with('\n') {
+            content.push('\n');
+        }
         let key = ctx.key.file_stem();
-        let effect = Effect { way: self.way, folder: ctx.world.artifacts.clone(), key, content: content.to_vec() };
+        let effect = Effect { way: self.way, folder: ctx.world.artifacts.clone(), key, content: content.into_bytes() };
         let output = |there: bool| match json!({"deduplicated": there, "path": effect.target()}) {
             Value::Object(output) => output,
             _ => Map::new(),
@@ -150,13 +153,18 @@ impl Effect {
 
     fn by_temporary(&self, way: Temporary, crash: CrashScope<'_>) -> io::Result<bool> {
         let path = match way {
-            Temporary::AppendedTo | Temporary::Shared => self.folder.join(format!(".{}.tmp", self.key)),
+            Temporary::AppendedTo | Temporary::Shared | Temporary::Renewed => {
+                self.folder.join(format!(".{}.tmp", self.key))
+            }
             _ => self.folder.join(format!(".{}.{}.tmp", self.key, std::process::id())),
         };
         let taken = if way == Temporary::TakenOver { self.left_behind()? } else { None };
         if let Some(left) = taken {
             fs::rename(left, &path)?;
         } else {
+            if way == Temporary::Renewed && path.exists() {
+                fs::remove_file(&path)?;
+            }
             let append = way == Temporary::AppendedTo;
             let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(&path)?;
             self.fill(file, crash)?;

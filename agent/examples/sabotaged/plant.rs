@@ -140,8 +140,10 @@ pub(crate) enum Artifact {
 pub(crate) enum Temporary {
     /// Named after the key alone, and appended to.
     AppendedTo,
-    /// Named after the key alone.
+    /// Named after the key alone, and emptied.
     Shared,
+    /// Named after the key alone, and made anew.
+    Renewed,
     /// That of a killed attempt is taken for a whole one.
     TakenOver,
     /// Right, but the file that is there already is not compared.

@@ -10,5 +10,5 @@ mod tape;
 pub use image::Image;
 pub use kill::{Side, kill_at, kill_nth};
 pub use phase::Addresses;
-pub use resume::{Past, Resumed, create_again, run_again};
+pub use resume::{Past, Resumed, create_again, run_again, to_the_end};
 pub use tape::{Frame, Seen, Tape, counts, database, record, record_from};

@@ -102,7 +102,11 @@ pub fn create_again(bench: &Bench, image: &Image, seen: &Seen, env: &Env) -> Res
     Ok(Resumed { evidence: to_the_end(bench, &mut sandbox, past, env)?, create })
 }
 
-fn to_the_end(bench: &Bench, sandbox: &mut Sandbox, past: Past, env: &Env) -> Result<Evidence, LabError> {
+/// Runs the agent once more on the folder of `sandbox`; the whole story.
+///
+/// # Errors
+/// The lab's own failures.
+pub fn to_the_end(bench: &Bench, sandbox: &mut Sandbox, past: Past, env: &Env) -> Result<Evidence, LabError> {
     let running = sandbox.start(&bench.lab.target, &["run", TASK], env)?;
     let outcome = sandbox.finish(running)?;
     let mut runs = past.runs;

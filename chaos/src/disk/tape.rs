@@ -43,7 +43,7 @@ pub struct Tape {
     pub seen: Vec<Arc<Seen>>,
     /// What the lab saw in the folder before the process.
     pub found: Snapshot,
-    /// The calls, without those that only read or only touch shared memory.
+    /// The calls, without those that print.
     pub frames: Vec<Frame>,
     /// How the process ended.
     pub outcome: Outcome,
@@ -54,10 +54,10 @@ pub struct Tape {
     pub blind: Vec<String>,
 }
 
-/// Whether a call has an address: reads and shared memory leave nothing behind.
+/// Whether a call has an address: all but printing.
 #[must_use]
 pub fn counts(call: &Call) -> bool {
-    matches!(call.class, Class::Change | Class::Sync)
+    call.class != Class::Say
 }
 
 struct Camera<'a> {

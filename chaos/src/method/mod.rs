@@ -6,10 +6,12 @@ mod control;
 mod drift;
 mod exhaust;
 mod external;
+mod faults;
 pub mod fuzz;
 mod neighbours;
 mod nested;
 mod observe;
+mod pause;
 mod points;
 mod poison;
 mod power;
@@ -35,7 +37,7 @@ pub struct Method {
 }
 
 /// Every method, in the order in which they run.
-pub const ALL: [Method; 15] = [
+pub const ALL: [Method; 17] = [
     baseline::METHOD,
     points::METHOD,
     nested::METHOD,
@@ -49,6 +51,8 @@ pub const ALL: [Method; 15] = [
     observe::METHOD,
     exhaust::METHOD,
     power::METHOD,
+    faults::METHOD,
+    pause::METHOD,
     control::METHOD,
     fuzz::METHOD,
 ];

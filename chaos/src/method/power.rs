@@ -19,7 +19,7 @@ use crate::facts::Snapshot;
 use crate::plan::PLAN_FILE;
 use crate::power::acks::{Fact, survived};
 use crate::power::enumerate::Limits;
-use crate::power::log::Scribe;
+use crate::power::log::{Blow, Scribe};
 use crate::power::model::Effect;
 use crate::power::{Log, State, States, What, states};
 use crate::process::Outcome;
@@ -28,7 +28,7 @@ use crate::sandbox::{DB_FILE, Sandbox};
 use crate::scenario::{Played, Scenario};
 use crate::schedule::{CallPoint, Kill, KillSchedule};
 use crate::stage::{Env, TASK};
-use crate::trace;
+use crate::trace::{self, Verb};
 use crate::verdict::Verdict;
 
 /// See the file's head.
@@ -102,8 +102,8 @@ fn aged(bench: &Bench, name: &str, kill_after: Option<usize>) -> Result<Reel, La
     let base = copied(&bench.lab.root, &sandbox)?;
     let mut scribe = Scribe::new(&bench.lab, &sandbox, &base)?;
     let mut killed = None;
-    if kill_after.is_some() {
-        scribe.process(&mut sandbox, &["run", TASK], &Env::new(), kill_after)?;
+    if let Some(call) = kill_after {
+        scribe.process(&mut sandbox, &["run", TASK], &Env::new(), Some(Blow { call, verb: Verb::Kill }))?;
         killed = Some(look(bench, &scribe.now().image())?);
     }
     scribe.process(&mut sandbox, &["run", TASK], &Env::new(), None)?;

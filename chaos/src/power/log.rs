@@ -21,6 +21,8 @@ pub enum What {
     Effect(Effect),
     /// A promise.
     Sync(Scope),
+    /// A promise that was asked for and not given.
+    Failed(Scope),
     /// A printed line or the end of a process.
     Told,
 }
@@ -66,30 +68,49 @@ impl Log {
             let What::Effect(effect) = &entry.what else { return None };
             let later = self.entries.iter().enumerate().skip(i + 1);
             let mut syncs = later.filter(|(_, later)| match &later.what {
-                What::Sync(scope) => effect.covered_by(scope, rules),
+                What::Sync(scope) | What::Failed(scope) => effect.covered_by(scope, rules),
                 _ => false,
             });
-            syncs.next().map(|(at, _)| at)
+            // After one that failed, a later one may succeed without any effect.
+            syncs.next().and_then(|(at, entry)| matches!(entry.what, What::Sync(_)).then_some(at))
         };
         self.entries.iter().enumerate().map(safe).collect()
     }
 }
 
-/// Listens to a process; kills it after so many calls with an address, where it
-/// is told to.
+/// What is done to a process at the call that has so many others with an address
+/// before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blow {
+    /// How many come before.
+    pub call: usize,
+    /// What becomes of the call; a kill comes after it.
+    pub verb: Verb,
+}
+
+/// Listens to a process, and strikes once.
 struct Listener {
     heard: Vec<(Call, Vec<Op>)>,
-    kill_after: Option<usize>,
+    blow: Option<Blow>,
     calls: usize,
 }
 
 impl Watch for Listener {
+    fn before(&mut self, call: &Call) -> Result<Verb, LabError> {
+        let here = counts(call) && self.blow.is_some_and(|blow| blow.call == self.calls);
+        Ok(match self.blow {
+            Some(Blow { verb, .. }) if here && verb != Verb::Kill => verb,
+            _ => Verb::Go,
+        })
+    }
+
     fn after(&mut self, call: &Call, done: Done) -> Result<Verb, LabError> {
         if !counts(call) && call.class != Class::Say {
             return Ok(Verb::Go);
         }
         self.calls += usize::from(counts(call));
-        let kill = counts(call) && self.kill_after == Some(self.calls - 1);
+        let here = counts(call) && self.blow.is_some_and(|blow| blow.call + 1 == self.calls);
+        let kill = here && self.blow.is_some_and(|blow| blow.verb == Verb::Kill);
         self.heard.push((call.clone(), done.ops));
         Ok(if kill { Verb::Kill } else { Verb::Go })
     }
@@ -121,8 +142,7 @@ impl<'a> Scribe<'a> {
         Ok(Self { lab, recorder, now: disk, first: Arc::clone(&seen), seen, shown: Vec::new(), log })
     }
 
-    /// Runs one more process, killed after the call that has `kill_after` others
-    /// with an address before it.
+    /// Runs one more process.
     ///
     /// # Errors
     /// The lab's own failures.
@@ -131,9 +151,9 @@ impl<'a> Scribe<'a> {
         sandbox: &mut Sandbox,
         args: &[&str],
         env: &Env,
-        kill_after: Option<usize>,
+        blow: Option<Blow>,
     ) -> Result<Ended, LabError> {
-        let mut listener = Listener { heard: Vec::new(), kill_after, calls: 0 };
+        let mut listener = Listener { heard: Vec::new(), blow, calls: 0 };
         let traced = sandbox.traced(&self.lab.target, args, env, &mut self.recorder, &mut listener)?;
         let creates = args.first() == Some(&"create");
         let found = Arc::clone(&self.seen);
@@ -143,7 +163,8 @@ impl<'a> Scribe<'a> {
         let mut index = 0;
         for (call, ops) in listener.heard {
             let at = addresses.next(&self.seen.0, call.name);
-            for op in &ops {
+            // Shared memory is rebuilt after a cut, whatever is left of it.
+            for op in ops.iter().filter(|_| call.class != Class::Shm) {
                 self.entry(&at, index, op, process)?;
             }
             index += usize::from(counts(&call));
@@ -161,6 +182,8 @@ impl<'a> Scribe<'a> {
             Op::SyncFile { file, .. } => What::Sync(Scope::File(*file)),
             Op::SyncDir { path } => What::Sync(Scope::Folder(path.clone())),
             Op::SyncAll => What::Sync(Scope::All),
+            Op::SyncFailed { file: Some(file), .. } => What::Failed(Scope::File(*file)),
+            Op::SyncFailed { file: None, path } => What::Failed(Scope::Folder(path.clone())),
             Op::Say { .. } => What::Told,
             change => match self.now.effects(change) {
                 Some(effect) => What::Effect(effect),
@@ -202,7 +225,7 @@ impl<'a> Scribe<'a> {
     /// The log of all processes so far.
     #[must_use]
     pub fn finish(mut self) -> Log {
-        let syncs = self.log.entries.iter().map(|entry| matches!(entry.what, What::Sync(_)));
+        let syncs = self.log.entries.iter().map(|entry| matches!(entry.what, What::Sync(_) | What::Failed(_)));
         let moments = syncs.zip(self.shown.iter().map(|seen| &seen.0));
         let told = told(moments, &self.first.0);
         for (entry, told) in self.log.entries.iter_mut().zip(told) {

@@ -128,6 +128,15 @@ fn a_size_is_lost_like_a_write_and_synced_with_its_file() {
 }
 
 #[test]
+fn after_a_sync_that_failed_no_later_one_brings_the_content_back() {
+    let failed = What::Failed(Scope::File(1));
+    let script = vec![name("a", 1), sync_folder(""), data(1, "x"), failed, What::Sync(Scope::File(1)), What::Told];
+    let log = log(Disk::default(), script);
+    assert_eq!(log.safe_after(Rules::Strict)[2], None);
+    assert!(shown(&log).contains("a="));
+}
+
+#[test]
 fn the_same_disk_is_told_once_and_at_its_latest_moment() {
     let log = log(Disk::default(), vec![name("a", 1), What::Told, What::Told]);
     let found = states(&log, &LIMITS, 1);

@@ -128,8 +128,6 @@ pub(super) enum Shape {
         file: usize,
         at: Option<usize>,
     },
-    /// Reads from the file 0.
-    Read,
     Ftruncate,
     Truncate,
     Fallocate,
@@ -189,8 +187,6 @@ pub(super) fn shape(number: i64) -> Option<(&'static str, Shape)> {
         c::SYS_copy_file_range => ("copy_file_range", Shape::CopyInto { file: 2, at: Some(3) }),
         c::SYS_sendfile => ("sendfile", Shape::CopyInto { file: 0, at: None }),
         c::SYS_splice => ("splice", Shape::CopyInto { file: 2, at: Some(3) }),
-        c::SYS_read => ("read", Shape::Read),
-        c::SYS_pread64 => ("pread64", Shape::Read),
         c::SYS_ftruncate => ("ftruncate", Shape::Ftruncate),
         c::SYS_truncate => ("truncate", Shape::Truncate),
         c::SYS_fallocate => ("fallocate", Shape::Fallocate),

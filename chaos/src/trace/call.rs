@@ -12,8 +12,6 @@ pub enum Class {
     Change,
     /// It makes changes durable.
     Sync,
-    /// It reads a file of the folder.
-    Read,
     /// It changes SQLite's shared memory, which no kill and no power cut keeps.
     Shm,
     /// It prints.

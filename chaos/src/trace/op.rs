@@ -87,6 +87,14 @@ pub enum Op {
     },
     /// Everything is durable.
     SyncAll,
+    /// A sync failed: what it was for may be lost, and no later sync brings it back,
+    /// because the kernel may call the pages clean now.
+    SyncFailed {
+        /// The file; nothing for a folder.
+        file: Option<FileId>,
+        /// The name, for people; of a folder, the folder.
+        path: String,
+    },
     /// The agent printed this.
     Say {
         /// The text.
@@ -117,6 +125,7 @@ impl fmt::Display for Op {
             Self::SyncFile { path, .. } => write!(f, "sync {path}"),
             Self::SyncDir { path } => write!(f, "sync the folder {}", if path.is_empty() { "." } else { path }),
             Self::SyncAll => f.write_str("sync everything"),
+            Self::SyncFailed { path, .. } => write!(f, "failed to sync {path}"),
             Self::Say { text } => write!(f, "print {text:?}"),
         }
     }

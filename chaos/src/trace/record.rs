@@ -47,7 +47,6 @@ enum About {
     SyncFile { key: (u64, u64) },
     SyncDir { path: String },
     SyncAll,
-    Nothing,
 }
 
 impl Recorder {
@@ -112,7 +111,6 @@ impl Recorder {
                 let at = at.and_then(|at| memory::word(pid, at).ok());
                 one(Class::Change, &path, About::Copy { fd: args[file], key: found, at })
             }
-            Shape::Read => one(Class::Read, &self.open_file(pid, args[0])?.0, About::Nothing),
             Shape::Ftruncate => {
                 let (path, key) = self.open_file(pid, args[0])?;
                 one(Class::Change, &path, About::Resize { key, len: Some(args[1]) })
@@ -231,7 +229,7 @@ impl Recorder {
 
     /// What a call that succeeded did.
     pub(super) fn exit(&mut self, pid: Pid, pending: &Pending, result: i64) -> Vec<Op> {
-        let Ok(result) = u64::try_from(result) else { return Vec::new() };
+        let Ok(result) = u64::try_from(result) else { return self.failed(pending, result) };
         let name = || pending.call.path.as_str().into();
         match &pending.about {
             About::Open { path, existed } => {
@@ -259,7 +257,17 @@ impl Recorder {
             About::SyncFile { key } => vec![Op::SyncFile { file: self.ids.of(*key), path: name() }],
             About::SyncDir { path } => vec![Op::SyncDir { path: path.clone() }],
             About::SyncAll => vec![Op::SyncAll],
-            About::Nothing => Vec::new(),
+        }
+    }
+
+    /// A call that failed did nothing, but for a sync that lost something.
+    fn failed(&mut self, pending: &Pending, result: i64) -> Vec<Op> {
+        let lost = [libc::EIO, libc::ENOSPC, libc::EDQUOT].contains(&(-result as i32));
+        let path = pending.call.path.clone();
+        match &pending.about {
+            About::SyncFile { key } if lost => vec![Op::SyncFailed { file: Some(self.ids.of(*key)), path }],
+            About::SyncDir { .. } if lost => vec![Op::SyncFailed { file: None, path }],
+            _ => Vec::new(),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::claims;
 /// A mistake that somebody could make in the machine, the loop or a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Bug {
-    /// A run starts work without setting back what a dead run left running.
+    /// A run begins without setting back what a dead run left running.
     NoRecovery,
     /// A run sets back what it found running before it has the lock.
     RecoveryBeforeLock,

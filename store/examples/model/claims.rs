@@ -13,6 +13,7 @@ pub(crate) const DONE_HAS_EFFECT: &str = "what is done has its effect";
 pub(crate) const NEVER_AGAIN: &str = "what is committed never runs again";
 pub(crate) const BALANCED: &str = "the journal is balanced, in order";
 pub(crate) const REPLAYS: &str = "the journal replayed is the state in the tables";
+pub(crate) const AGREE: &str = "what is decided can happen";
 pub(crate) const ATTEMPTS_ARE_STARTS: &str = "attempts are starts";
 pub(crate) const LIMIT_KEPT: &str = "a task fails at the limit, no sooner and no later";
 pub(crate) const ONE_AT_A_TIME: &str = "one runner at a time changes the task";
@@ -36,6 +37,7 @@ pub(crate) fn all() -> Vec<Claim> {
         Claim::always(NEVER_AGAIN, never_again),
         Claim::always(BALANCED, |_, state| state.journal.balanced),
         Claim::always(REPLAYS, |_, state| state.journal.replay == Some(state.tables.load())),
+        Claim::always(AGREE, |_, state| !state.history.disagreed),
         Claim::always(ATTEMPTS_ARE_STARTS, attempts_are_starts),
         Claim::always(LIMIT_KEPT, limit_kept),
         Claim::always(ONE_AT_A_TIME, one_at_a_time),

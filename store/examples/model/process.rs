@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use store::machine::{Command, Next, Refused, decide, next};
+use store::machine::{Command, Illegal, Next, Refused, decide, next};
 use store::model::{Event, RunId, StepStatus, TaskId, TaskState, TaskStatus};
 use store::{Commit, FencingToken, Lease};
 
@@ -96,6 +96,8 @@ pub(crate) enum What {
 pub(crate) enum Refusal {
     /// The machine says that it is not legal.
     Machine(Refused),
+    /// The machine decides what, by its own account, cannot happen.
+    Illegal(Illegal),
     /// The token is old.
     Fenced,
     /// The rows are not as this process left them.
@@ -106,6 +108,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Machine(why) => write!(f, "{why}"),
+            Self::Illegal(why) => write!(f, "{why}"),
             Self::Fenced => f.write_str("its token is old"),
             Self::Conflict => f.write_str("the rows are not as it left them"),
         }
@@ -280,8 +283,8 @@ pub(crate) fn write(config: &Config, mut state: State, who: u8, events: Vec<Even
     let rows = state.tables;
     let stored = match Commit::new(&lease, 0.0, before, events.clone(), None) {
         Ok(commit) => state.tables.apply(&commit, guard).map(|()| commit.next()),
-        // `decide` and `evolve` disagree: what is journaled will not replay, and that is claimed.
-        Err(_) => Ok(before),
+        // The shipped session panics here, which the model takes for a claim that is broken and not for its own end.
+        Err(illegal) => Err(Refusal::Illegal(illegal)),
     };
     match stored {
         Ok(after) => {
@@ -297,6 +300,7 @@ pub(crate) fn write(config: &Config, mut state: State, who: u8, events: Vec<Even
         }
         Err(why) => {
             state.history.fenced |= why == Refusal::Fenced;
+            state.history.disagreed |= matches!(why, Refusal::Illegal(_));
             end(&mut state, who);
             Outcome { state, events: Vec::new(), refused: Some(why) }
         }

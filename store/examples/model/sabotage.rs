@@ -46,7 +46,8 @@ pub(crate) fn act(config: &Config, before: &State, who: u8, what: What) -> Optio
     let step = mine.state.cursor;
     match (bug, what, mine.pc) {
         (Bug::NoRecovery, What::Commit, Pc::Loaded(Job::Run)) if mine.state.running().is_some() => {
-            Some(silent(state, who, Pc::Ready))
+            let event = Event::RunStarted { recovered: Vec::new(), max_attempts: None };
+            Some(commit(config, state, who, Pc::Ready, vec![event]))
         }
         (Bug::RecoveryBeforeLock, What::Commit, Pc::Looked(_)) => {
             Some(raw(state, who, mine.pc, vec![Event::StepRecovered { step }], |rows| {

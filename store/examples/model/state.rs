@@ -71,6 +71,8 @@ pub(crate) struct History {
     pub(crate) reran: bool,
     /// A run that began right after another had begun changed something.
     pub(crate) unstable: bool,
+    /// `decide` has said what `evolve` says cannot be.
+    pub(crate) disagreed: bool,
     /// A run was fenced.
     pub(crate) fenced: bool,
     /// Somebody's retry came second.

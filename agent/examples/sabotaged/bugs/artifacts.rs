@@ -54,6 +54,13 @@ pub(super) static BUGS: &[Bug] = &[
         ..BUG
     },
     Bug {
+        name: "temporary_shared",
+        about: "The temporary file is named after the key alone, and after a kill it still is the artifact itself.",
+        caught_by: &["effect_once"],
+        plant: artifact(Artifact::ByTemporary(Temporary::Shared)),
+        ..BUG
+    },
+    Bug {
         name: "temporary_taken_over",
         about: "The temporary file of a killed attempt is taken for a whole one.",
         caught_by: &["effect_once"],

@@ -16,11 +16,11 @@ pub(super) static BUGS: &[Bug] = &[
         ..BUG
     },
     Bug {
-        name: "temporary_shared",
-        about: "The temporary file is named after the key alone, so that two processes would share it.",
+        name: "temporary_renewed",
+        about: "The temporary file is named after the key alone and made anew, whoever may be at work on it.",
         methods: &["points", "race"],
         open: Some("while the lock holds, no two processes are at the same step"),
-        plant: artifact(Artifact::ByTemporary(Temporary::Shared)),
+        plant: artifact(Artifact::ByTemporary(Temporary::Renewed)),
         ..BUG
     },
     Bug {

@@ -1,0 +1,164 @@
+//! Each call that changes or syncs the folder fails once: EIO, ENOSPC, EINTR and
+//! EAGAIN, and writes that write only half. Then one run without any fault: the
+//! outcome must be right, nothing may hang, and success may not have been told
+//! where a power cut could have taken it back.
+
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::Method;
+use super::exhaust::{not_here, remark};
+use crate::bench::Bench;
+use crate::disk::{Frame, Image, Past, Tape, database, record, run_again, to_the_end};
+use crate::error::LabError;
+use crate::facts::{Expect, RunRecord};
+use crate::power::acks::survived;
+use crate::power::enumerate::Limits;
+use crate::power::log::{Blow, Scribe};
+use crate::power::{Log, states};
+use crate::process::Ended;
+use crate::report::model::VerdictKind;
+use crate::sandbox::Sandbox;
+use crate::scenario::{Played, Scenario};
+use crate::stage::{Env, TASK};
+use crate::trace::{self, Class, Verb};
+use crate::verdict::Verdict;
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "faults",
+    about: "each system call fails once, or writes half; then a run without faults",
+    scenarios,
+};
+
+/// What the disks after a success are taken from.
+const LIMITS: Limits = Limits { all_up_to: 4, samples: 8, tears: 1, most: usize::MAX };
+
+/// So many calls of a plan are failed in an everyday run.
+const BOUNDED: usize = 25;
+
+/// The run as it is without a fault.
+struct Reel {
+    past: Past,
+    tape: Tape,
+}
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    if !trace::available() {
+        return Ok(vec![not_here(bench, METHOD.name)]);
+    }
+    let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
+    let create = sandbox.create(&bench.lab.target, TASK)?;
+    let tape = record(&bench.lab, &mut sandbox, &["run", TASK], &Env::new())?;
+    let past = Past::created(create, tape.found.clone());
+    let reel = Arc::new(Reel { past, tape });
+    Ok(chosen(bench, &reel.tape.frames).into_iter().map(|at| scenario(bench, &reel, at)).collect())
+}
+
+/// The calls to fail: all; or in an everyday run those of the plan's own steps
+/// and some of the others.
+fn chosen(bench: &Bench, frames: &[Frame]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..frames.len()).collect();
+    if bench.lab.deep.whole {
+        return places;
+    }
+    if bench.case.example_of.is_some() {
+        let tool = format!(":{}", bench.last_step());
+        places.retain(|at| frames[*at].at.phase.ends_with(&tool));
+    }
+    let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("faults/{}", bench.case.name)));
+    while places.len() > BOUNDED {
+        places.remove(luck.random_range(0..places.len()));
+    }
+    places
+}
+
+/// The ways in which a call can fail.
+fn ways(bench: &Bench, frame: &Frame) -> Vec<(String, Verb)> {
+    let all = [Errno::EIO, Errno::ENOSPC, Errno::EINTR, Errno::EAGAIN];
+    let few = if bench.lab.deep.whole { 4 } else { 2 };
+    let mut ways: Vec<_> = all.into_iter().take(few).map(|e| (format!("{e:?}"), Verb::Fail(e))).collect();
+    if frame.call.class == Class::Change && frame.call.bytes > 1 {
+        ways.push(("short".to_owned(), Verb::Shorten(frame.call.bytes / 2)));
+    }
+    ways
+}
+
+fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
+    let frame = reel.tape.frames[at].clone();
+    let ways = ways(bench, &frame);
+    let names: Vec<&str> = ways.iter().map(|(name, _)| name.as_str()).collect();
+    let title = format!("{} on {} fails with {}, then a run without faults", frame.at, frame.call.path, names.join(", "));
+    let what = frame.at.to_string();
+    let reel = Arc::clone(reel);
+    let play = move |bench: &Bench| {
+        let mut sum = Played { note: remark(reel.tape.threads, &reel.tape.blind), ..Played::default() };
+        for (name, verb) in &ways {
+            let mut played = fail(bench, &reel, &frame, Blow { call: at, verb: *verb })?;
+            (sum.cycles, sum.checked) = (sum.cycles + 1, sum.checked + played.checked);
+            for finding in &mut played.findings {
+                finding.why = format!("{name} at {} on {}: {}", frame.at, frame.call.path, finding.why);
+            }
+            let failed = played.verdict() != VerdictKind::Holds;
+            if failed || sum.findings.is_empty() {
+                sum.evidence = played.evidence;
+            }
+            sum.findings.extend(played.findings);
+        }
+        Ok(sum)
+    };
+    Scenario::new(METHOD.name, bench, &what, title, play)
+}
+
+fn fail(bench: &Bench, reel: &Reel, frame: &Frame, blow: Blow) -> Result<Played, LabError> {
+    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+    let base = &reel.tape.images[0];
+    base.write(&sandbox.world())?;
+    let mut scribe = Scribe::new(&bench.lab, &sandbox, base)?;
+    let ended = scribe.process(&mut sandbox, &["run", TASK], &Env::new(), Some(blow))?;
+    let log = scribe.finish();
+    let mut past = reel.past.clone();
+    past.runs.push(faulted(&log, ended, Some(sandbox.look()?)));
+    let evidence = to_the_end(bench, &mut sandbox, past, &Env::new())?;
+    let mut played = Played::judged(evidence, &bench.baseline);
+    if ended == Ended::Exited(0) && frame.call.class == Class::Sync && matches!(blow.verb, Verb::Fail(_)) {
+        played.and("no_false_success", no_false_success(bench, reel, &log)?);
+    }
+    Ok(played)
+}
+
+/// A run with a fault may end with any code that it has words for, but it must end.
+fn faulted(log: &Log, ended: Ended, after: Option<crate::facts::Snapshot>) -> RunRecord {
+    let code = if let Ended::Exited(code) = ended { code } else { 0 };
+    let outcome = log.processes[0].1.clone();
+    RunRecord { task: TASK.to_owned(), kill: None, expect: Expect::Ends(code), outcome, signalled: false, after }
+}
+
+/// Whether every disk that a power cut can leave right after the success still
+/// leads to the outcome that was told.
+fn no_false_success(bench: &Bench, reel: &Reel, log: &Log) -> Result<Verdict, LabError> {
+    let found = states(log, &LIMITS, bench.lab.seed);
+    let end = log.entries.len() - 1;
+    for state in found.all.iter().filter(|state| state.moment == end) {
+        let image: Image = found.image(state);
+        let seen = Arc::new(database(&bench.lab, &image)?);
+        let entry = &log.entries[end];
+        let lost = survived(&entry.told, &seen.0);
+        let verdict = if lost.holds() {
+            let whole = &log.processes[0].1;
+            let resumed = run_again(bench, &reel.past, &entry.at, whole, &image, &seen, &Env::new())?;
+            let played = Played::judged(resumed.evidence, &bench.baseline);
+            let why = played.findings.iter().map(|finding| format!("{}: {}", finding.invariant, finding.why));
+            Verdict::of(&why.collect::<Vec<_>>())
+        } else {
+            lost
+        };
+        if let Verdict::Violated(why) = verdict {
+            return Ok(Verdict::Violated(format!("it ended with 0, and {}\n{why}", found.describe(state))));
+        }
+    }
+    Ok(Verdict::Holds)
+}

@@ -1,0 +1,158 @@
+//! The run is frozen at each call in the folder while another run of the same
+//! task goes to its end, then it is let go: nothing is done twice, and the other
+//! run never hangs without a word.
+//!
+//! A run that is frozen while it sets SQLite's shared memory up holds others up
+//! for some ten seconds, which no timeout of theirs bounds. The other run is then
+//! let go on beside the thawed one, and the stall is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::Method;
+use super::exhaust::not_here;
+use crate::bench::Bench;
+use crate::disk::{Past, Tape, counts, record, to_the_end};
+use crate::error::LabError;
+use crate::facts::{Expect, RunRecord, Snapshot};
+use crate::process::{Ended, Launch, Outcome, Running};
+use crate::sandbox::{DB_FILE, Sandbox};
+use crate::scenario::{Played, Scenario};
+use crate::stage::{Env, TASK};
+use crate::trace::{self, Call, Recorder, Verb, Watch};
+use crate::verdict::Verdict;
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "pause",
+    about: "frozen at each system call while another run goes to its end, then let go",
+    scenarios,
+};
+
+/// How long the other run may work beside a frozen one before that counts as a
+/// stall; a clean run takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// So many calls of a plan are paused at in an everyday run.
+const BOUNDED: usize = 8;
+
+/// The run as it is when nobody freezes it.
+struct Reel {
+    past: Past,
+    tape: Tape,
+}
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    if !trace::available() {
+        return Ok(vec![not_here(bench, METHOD.name)]);
+    }
+    let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
+    let create = sandbox.create(&bench.lab.target, TASK)?;
+    let tape = record(&bench.lab, &mut sandbox, &["run", TASK], &Env::new())?;
+    let reel = Arc::new(Reel { past: Past::created(create, tape.found.clone()), tape });
+    let mut places: Vec<usize> = (0..reel.tape.frames.len()).collect();
+    let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("pause/{}", bench.case.name)));
+    while !bench.lab.deep.whole && places.len() > BOUNDED {
+        places.remove(luck.random_range(0..places.len()));
+    }
+    Ok(places.into_iter().map(|at| scenario(bench, &reel, at)).collect())
+}
+
+fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
+    let point = &reel.tape.frames[at].at;
+    let title = format!("frozen before {point} while another run goes to its end, then let go");
+    let what = point.to_string();
+    let reel = Arc::clone(reel);
+    Scenario::new(METHOD.name, bench, &what, title, move |bench| play(bench, &reel, at))
+}
+
+fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
+    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+    reel.tape.images[0].write(&sandbox.world())?;
+    let world = sandbox.world();
+    let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(&bench.lab.root);
+    let scratch = scratch.map_err(LabError::io("create a folder in", &bench.lab.root))?;
+    let launch = || Launch::new(&bench.lab.target, &["--db", DB_FILE, "run", TASK], &world, &scratch.path().join("other"));
+    let mut recorder = Recorder::new(&world)?;
+    let mut ice = Ice { left: at, launch: &launch, other: None, ended: None };
+    let frozen = sandbox.traced(&bench.lab.target, &["run", TASK], &Env::new(), &mut recorder, &mut ice)?;
+    let stalled = ice.other.is_some();
+    let other = match (ice.ended, ice.other) {
+        (Some(outcome), _) => outcome,
+        (None, Some(running)) => running.finish()?,
+        (None, None) => {
+            let mut missed = Played::default();
+            missed.and("frozen", Verdict::NotReached(format!("the run has no call number {at}")));
+            return Ok(missed);
+        }
+    };
+    let mut past = reel.past.clone();
+    past.runs.push(contender(other, None));
+    past.runs.push(contender(frozen.outcome, Some(sandbox.look()?)));
+    let evidence = to_the_end(bench, &mut sandbox, past, &Env::new())?;
+    let mut played = Played::judged(evidence, &bench.baseline);
+    played.cycles = 1;
+    played.note = stalled.then(|| format!("the other run stalled for more than {} s", PATIENCE.as_secs()));
+    Ok(played)
+}
+
+/// One of two at once: done, refused by the lock, or refused with another reason
+/// that it has words for.
+fn contender(outcome: Outcome, after: Option<Snapshot>) -> RunRecord {
+    let expect = match outcome.ended {
+        Ended::Exited(code) if code != 0 && code != 3 && !outcome.stderr.trim().is_empty() => Expect::Ends(code),
+        _ => Expect::Contends,
+    };
+    RunRecord { task: TASK.to_owned(), kill: None, expect, outcome, signalled: false, after }
+}
+
+/// Freezes a run before one call, and plays another one meanwhile.
+struct Ice<'a> {
+    left: usize,
+    launch: &'a (dyn Fn() -> Launch<'a> + Sync),
+    /// The other run, where it was still at work when the first one was let go.
+    other: Option<Running>,
+    ended: Option<Outcome>,
+}
+
+impl Watch for Ice<'_> {
+    fn before(&mut self, call: &Call) -> Result<Verb, LabError> {
+        let begun = self.other.is_some() || self.ended.is_some();
+        if begun || !counts(call) {
+            return Ok(Verb::Go);
+        }
+        if self.left > 0 {
+            self.left -= 1;
+            return Ok(Verb::Go);
+        }
+        // The tracer waits for all children of its own thread; this one is none of them.
+        let start = std::thread::scope(|scope| scope.spawn(|| (self.launch)().start()).join());
+        let mut other = start.map_err(|_| LabError::Internal("a thread panicked".to_owned()))??;
+        if other.ended_within(PATIENCE) {
+            self.ended = Some(other.finish()?);
+        } else {
+            self.other = Some(other);
+        }
+        Ok(Verb::Go)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Story;
+
+    #[test]
+    fn a_refusal_with_words_is_accepted_and_a_hang_and_a_silent_one_are_not() {
+        let mut outcome = Story::clean().evidence.creates[0].clone();
+        outcome.ended = Ended::Exited(75);
+        assert_eq!(contender(outcome.clone(), None).expect, Expect::Contends);
+        outcome.stderr = "agent: the database is busy".to_owned();
+        assert_eq!(contender(outcome.clone(), None).expect, Expect::Ends(75));
+        outcome.ended = Ended::Hung;
+        assert_eq!(contender(outcome, None).expect, Expect::Contends);
+    }
+}
