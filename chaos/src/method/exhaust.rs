@@ -42,9 +42,13 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
         return Ok(vec![not_here(bench, METHOD.name)]);
     }
     let (create, run) = reels(bench)?;
-    let mut all: Vec<Scenario> = states(&create).map(|at| creation(bench, &create, at)).collect();
-    all.extend(states(&run).map(|at| cut(bench, &run, at)));
-    if let Some(recovery) = recovery(bench, &run)? {
+    let mut all = Vec::new();
+    // Only the last step of a tool's example is its own; all else is in the other plans.
+    if bench.case.example_of.is_none() || bench.lab.deep.whole {
+        all.extend(states(&create).map(|at| creation(bench, &create, at)));
+    }
+    all.extend(states(&run).filter(|at| is_own(bench, &run.tape.frames[*at].at)).map(|at| cut(bench, &run, at)));
+    if let (Some(recovery), None) = (recovery(bench, &run)?, &bench.case.example_of) {
         all.extend(states(&recovery).map(|at| cut(bench, &recovery, at)));
     }
     if bench.lab.deep.depth > 1 {
@@ -54,6 +58,13 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
         all.extend((0..run.tape.frames.len()).map(|at| super::real::scenario(bench, &run.past, &run.tape, at)));
     }
     Ok(all)
+}
+
+/// Whether a call is this plan's own business: all are, but in a tool's example,
+/// where all is not wanted, only those of the tool's own step.
+pub(super) fn is_own(bench: &Bench, at: &CallPoint) -> bool {
+    let tool = format!(":{}", bench.last_step());
+    bench.lab.deep.whole || bench.case.example_of.is_none() || at.phase.ends_with(&tool)
 }
 
 /// What a method of the tracer is on a system without one.

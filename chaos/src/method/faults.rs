@@ -10,16 +10,16 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::Method;
-use super::exhaust::{not_here, remark};
+use super::exhaust::{is_own, not_here, remark};
 use crate::bench::Bench;
 use crate::disk::{Frame, Image, Past, Tape, database, record, run_again, to_the_end};
 use crate::error::LabError;
-use crate::facts::{Expect, RunRecord};
+use crate::facts::{Expect, RunRecord, Snapshot};
 use crate::power::acks::survived;
 use crate::power::enumerate::Limits;
-use crate::power::log::{Blow, Scribe};
+use crate::power::log::{Blow, Scribe, strike};
 use crate::power::{Log, states};
-use crate::process::Ended;
+use crate::process::{Ended, Outcome};
 use crate::report::model::VerdictKind;
 use crate::sandbox::Sandbox;
 use crate::scenario::{Played, Scenario};
@@ -58,17 +58,13 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     Ok(chosen(bench, &reel.tape.frames).into_iter().map(|at| scenario(bench, &reel, at)).collect())
 }
 
-/// The calls to fail: all; or in an everyday run those of the plan's own steps
-/// and some of the others.
+/// The calls to fail: all; or in an everyday run some of the plan's own.
 fn chosen(bench: &Bench, frames: &[Frame]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..frames.len()).collect();
     if bench.lab.deep.whole {
         return places;
     }
-    if bench.case.example_of.is_some() {
-        let tool = format!(":{}", bench.last_step());
-        places.retain(|at| frames[*at].at.phase.ends_with(&tool));
-    }
+    places.retain(|at| is_own(bench, &frames[*at].at));
     let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("faults/{}", bench.case.name)));
     while places.len() > BOUNDED {
         places.remove(luck.random_range(0..places.len()));
@@ -117,24 +113,35 @@ fn fail(bench: &Bench, reel: &Reel, frame: &Frame, blow: Blow) -> Result<Played,
     let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
     let base = &reel.tape.images[0];
     base.write(&sandbox.world())?;
-    let mut scribe = Scribe::new(&bench.lab, &sandbox, base)?;
-    let ended = scribe.process(&mut sandbox, &["run", TASK], &Env::new(), Some(blow))?;
-    let log = scribe.finish();
+    // Only a sync that failed leads to the question what a power cut could take back.
+    let promised = frame.call.class == Class::Sync && matches!(blow.verb, Verb::Fail(_));
+    let (outcome, log) = if promised {
+        let mut scribe = Scribe::new(&bench.lab, &sandbox, base)?;
+        scribe.process(&mut sandbox, &["run", TASK], &Env::new(), Some(blow))?;
+        let log = scribe.finish();
+        (log.processes[0].1.clone(), Some(log))
+    } else {
+        (strike(&bench.lab, &mut sandbox, &["run", TASK], &Env::new(), blow)?, None)
+    };
+    let succeeded = outcome.ended == Ended::Exited(0);
     let mut past = reel.past.clone();
-    past.runs.push(faulted(&log, ended, Some(sandbox.look()?)));
+    past.runs.push(faulted(outcome, sandbox.look()?));
     let evidence = to_the_end(bench, &mut sandbox, past, &Env::new())?;
     let mut played = Played::judged(evidence, &bench.baseline);
-    if ended == Ended::Exited(0) && frame.call.class == Class::Sync && matches!(blow.verb, Verb::Fail(_)) {
+    if let (true, Some(log)) = (succeeded, log) {
         played.and("no_false_success", no_false_success(bench, reel, &log)?);
     }
     Ok(played)
 }
 
 /// A run with a fault may end with any code that it has words for, but it must end.
-fn faulted(log: &Log, ended: Ended, after: Option<crate::facts::Snapshot>) -> RunRecord {
-    let code = if let Ended::Exited(code) = ended { code } else { 0 };
-    let outcome = log.processes[0].1.clone();
-    RunRecord { task: TASK.to_owned(), kill: None, expect: Expect::Ends(code), outcome, signalled: false, after }
+fn faulted(outcome: Outcome, after: Snapshot) -> RunRecord {
+    let code = match outcome.ended {
+        Ended::Exited(code) => code,
+        _ => 0,
+    };
+    let expect = Expect::Ends(code);
+    RunRecord { task: TASK.to_owned(), kill: None, expect, outcome, signalled: false, after: Some(after) }
 }
 
 /// Whether every disk that a power cut can leave right after the success still

@@ -36,8 +36,8 @@ pub(super) const METHOD: Method = Method {
 /// stall; a clean run takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// So many calls of a plan are paused at in an everyday run.
-const BOUNDED: usize = 8;
+/// So many calls are paused at in an everyday run; in a tool's own example none.
+const BOUNDED: usize = 4;
 
 /// The run as it is when nobody freezes it.
 struct Reel {
@@ -55,7 +55,12 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     let reel = Arc::new(Reel { past: Past::created(create, tape.found.clone()), tape });
     let mut places: Vec<usize> = (0..reel.tape.frames.len()).collect();
     let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("pause/{}", bench.case.name)));
-    while !bench.lab.deep.whole && places.len() > BOUNDED {
+    let most = match (bench.lab.deep.whole, &bench.case.example_of) {
+        (true, _) => usize::MAX,
+        (false, None) => BOUNDED,
+        (false, Some(_)) => 0,
+    };
+    while places.len() > most {
         places.remove(luck.random_range(0..places.len()));
     }
     Ok(places.into_iter().map(|at| scenario(bench, &reel, at)).collect())
@@ -77,7 +82,8 @@ fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
     let scratch = scratch.map_err(LabError::io("create a folder in", &bench.lab.root))?;
     let launch = || Launch::new(&bench.lab.target, &["--db", DB_FILE, "run", TASK], &world, &scratch.path().join("other"));
     let mut recorder = Recorder::new(&world)?;
-    let mut ice = Ice { left: at, launch: &launch, other: None, ended: None };
+    let patience = PATIENCE.min(bench.lab.target.deadline / 4);
+    let mut ice = Ice { left: at, patience, launch: &launch, other: None, ended: None };
     let frozen = sandbox.traced(&bench.lab.target, &["run", TASK], &Env::new(), &mut recorder, &mut ice)?;
     let stalled = ice.other.is_some();
     let other = match (ice.ended, ice.other) {
@@ -95,7 +101,7 @@ fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
     let evidence = to_the_end(bench, &mut sandbox, past, &Env::new())?;
     let mut played = Played::judged(evidence, &bench.baseline);
     played.cycles = 1;
-    played.note = stalled.then(|| format!("the other run stalled for more than {} s", PATIENCE.as_secs()));
+    played.note = stalled.then(|| format!("the other run stalled for more than {patience:?} beside the frozen one"));
     Ok(played)
 }
 
@@ -112,6 +118,7 @@ fn contender(outcome: Outcome, after: Option<Snapshot>) -> RunRecord {
 /// Freezes a run before one call, and plays another one meanwhile.
 struct Ice<'a> {
     left: usize,
+    patience: Duration,
     launch: &'a (dyn Fn() -> Launch<'a> + Sync),
     /// The other run, where it was still at work when the first one was let go.
     other: Option<Running>,
@@ -131,7 +138,7 @@ impl Watch for Ice<'_> {
         // The tracer waits for all children of its own thread; this one is none of them.
         let start = std::thread::scope(|scope| scope.spawn(|| (self.launch)().start()).join());
         let mut other = start.map_err(|_| LabError::Internal("a thread panicked".to_owned()))??;
-        if other.ended_within(PATIENCE) {
+        if other.ended_within(self.patience) {
             self.ended = Some(other.finish()?);
         } else {
             self.other = Some(other);

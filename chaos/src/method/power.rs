@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::Method;
-use super::exhaust::{not_here, remark};
+use super::exhaust::{is_own, not_here, remark};
 use crate::bench::Bench;
 use crate::disk::{Image, Past, create_again, database, run_again};
 use crate::error::LabError;
@@ -184,12 +184,6 @@ fn drawn(mut states: Vec<&State>, most: usize, seed: u64) -> Vec<&State> {
         states.remove(luck.random_range(0..states.len()));
     }
     states
-}
-
-/// In a tool's own example only its own step is of interest, where not all is.
-fn is_own(bench: &Bench, at: &CallPoint) -> bool {
-    let tool = format!(":{}", bench.last_step());
-    bench.lab.deep.whole || bench.case.example_of.is_none() || at.phase.ends_with(&tool)
 }
 
 fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: CallPoint, disks: Vec<State>, about: &str) -> Scenario {

@@ -116,6 +116,16 @@ impl Watch for Listener {
     }
 }
 
+/// Runs a process that is struck once, without keeping a log of it.
+///
+/// # Errors
+/// The lab's own failures.
+pub fn strike(lab: &Lab, sandbox: &mut Sandbox, args: &[&str], env: &Env, blow: Blow) -> Result<Outcome, LabError> {
+    let mut recorder = Recorder::new(&sandbox.world())?;
+    let mut listener = Listener { heard: Vec::new(), blow: Some(blow), calls: 0 };
+    Ok(sandbox.traced(&lab.target, args, env, &mut recorder, &mut listener)?.outcome)
+}
+
 /// Puts processes together into a log.
 pub struct Scribe<'a> {
     lab: &'a Lab,

@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
+use stateright::{Checker, Expectation, HasDiscoveries, Model, Path, Property};
 
 use crate::claims;
-use crate::config::Config;
+use crate::config::{Config, Faults};
 use crate::process::{Action, act, actions};
 use crate::state::State;
 
@@ -91,31 +91,46 @@ pub(crate) struct Counterexample {
 }
 
 /// The shortest way to a broken claim, if there is one.
+///
+/// The checker goes on for a while after a discovery and keeps the last one, so it is asked again for a shorter way.
+/// Of equally short ways one without a lost lock is taken, as a kill is what everybody knows.
 pub(crate) fn counterexample(world: World) -> Option<Counterexample> {
-    let mut shortest: Option<Vec<Action>> = None;
-    // The checker goes on for a while after a discovery and keeps the last one, so it is asked again for a shorter one.
-    loop {
-        let mut builder = world.checker().finish_when(HasDiscoveries::AnyFailures);
-        if let Some(actions) = &shortest {
-            // Depths count states, from 1; states at the target depth are not looked at.
-            builder = builder.target_max_depth(actions.len() + 1);
-        }
-        let checker = builder.spawn_bfs().join();
-        let failures = world.properties().into_iter().filter(|property| property.expectation == Expectation::Always);
-        let found = checker.discoveries();
-        let paths = failures.filter_map(|property| found.get(property.name).cloned());
-        match paths.map(stateright::Path::into_actions).min_by_key(Vec::len) {
-            Some(actions) => shortest = Some(actions),
-            None => break,
-        }
+    let mut shortest = search(world, usize::MAX)?;
+    while let Some(shorter) = search(world, shortest.len() - 1) {
+        shortest = shorter;
     }
-    let actions = shortest?;
+    let plain = Config { faults: Faults { expiries: 0, ..world.config.faults }, ..world.config };
+    let mut actions = search(World { config: plain, ..world }, shortest.len()).unwrap_or(shortest);
+    name_in_order(&mut actions);
     let mut end = State::created(&world.config);
     for action in &actions {
         end = act(&world.config, &end, *action).state;
     }
-    let failures = world.properties().into_iter().filter(|property| property.expectation == Expectation::Always);
-    let broken =
-        failures.filter(|property| !(property.condition)(&world, &end)).map(|property| property.name).collect();
+    let broken = invariants(&world).filter(|claim| !(claim.condition)(&world, &end)).map(|claim| claim.name).collect();
     Some(Counterexample { actions, broken })
+}
+
+/// Processes are alike, so whichever acts first may be called A.
+fn name_in_order(actions: &mut [Action]) {
+    let mut names: Vec<u8> = Vec::new();
+    for action in actions {
+        if !names.contains(&action.who) {
+            names.push(action.who);
+        }
+        action.who = (0..).zip(&names).find(|(_, who)| **who == action.who).map_or(0, |(name, _)| name);
+    }
+}
+
+/// A way of at most `longest` actions to a broken claim.
+fn search(world: World, longest: usize) -> Option<Vec<Action>> {
+    let builder = world.checker().finish_when(HasDiscoveries::AnyFailures);
+    // The checker counts states, from 1, and does not look at those at its target depth.
+    let checker = builder.target_max_depth(longest.saturating_add(2)).spawn_bfs().join();
+    let found = checker.discoveries();
+    let paths = invariants(&world).filter_map(|claim| found.get(claim.name).cloned());
+    paths.map(Path::into_actions).min_by_key(Vec::len)
+}
+
+fn invariants(world: &World) -> impl Iterator<Item = Property<World>> + use<> {
+    world.properties().into_iter().filter(|property| property.expectation == Expectation::Always)
 }

@@ -125,18 +125,17 @@ pub(crate) struct Outcome {
     pub(crate) refused: Option<Refusal>,
 }
 
-/// Everything that can happen in a state. The checker keeps the last of several ways to a broken claim, so what reads
-/// best comes last: the first process, a kill rather than a lost lock.
+/// Everything that can happen in a state.
 pub(crate) fn actions(config: &Config, state: &State, list: &mut Vec<Action>) {
-    for who in (0..config.runners).rev() {
+    for who in 0..config.runners {
         let Runner { pc, .. } = state.runners[usize::from(who)];
         list.extend(progress(config, state, who).map(|what| Action { who, what }));
         // A process without a lock leaves nothing behind: its death is that of one that is turned away.
         let at_work = !matches!(pc, Pc::Idle | Pc::Looked(_));
         let faults = [
-            (What::Expire, state.left.expiries > 0 && state.lock == Some(who)),
             (What::Err, state.left.errors > 0 && matches!(pc, Pc::Started | Pc::Sent)),
             (What::Crash, state.left.crashes > 0 && at_work),
+            (What::Expire, state.left.expiries > 0 && state.lock == Some(who)),
         ];
         list.extend(faults.into_iter().filter(|fault| fault.1).map(|(what, _)| Action { who, what }));
     }

@@ -128,3 +128,25 @@ fn a_writer_that_holds_the_database_for_two_seconds_is_waited_out() {
     });
     assert!(start.elapsed() >= HELD, "{:?}", start.elapsed());
 }
+
+/// SQLite itself does not wait for others where a file is put into WAL mode.
+#[test]
+fn a_writer_that_holds_a_database_in_rollback_mode_is_waited_out_too() {
+    const HELD: Duration = Duration::from_millis(300);
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    closed(&path, 1, 0);
+    let holder = raw(&path);
+    holder.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let start = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            thread::sleep(HELD);
+            holder.execute_batch("COMMIT").unwrap();
+        });
+        drop(SqliteStore::open(&path, Crash::off()).unwrap());
+    });
+    assert!(start.elapsed() >= HELD, "{:?}", start.elapsed());
+    assert_eq!(pragma(&path, "journal_mode"), "wal");
+}

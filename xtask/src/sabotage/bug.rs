@@ -16,7 +16,7 @@ pub(super) struct Bug {
     pub(super) part: String,
     /// The judges that must find it, one of them at least.
     pub(super) caught_by: Vec<String>,
-    /// Why no kill can show it.
+    /// What it would take to show it, where no method does.
     pub(super) open: Option<String>,
 }
 

@@ -25,8 +25,11 @@ const NOTES: &str = "Grüße aus dem Protokoll\n\n  The pump failed at 04:12.\nT
 const BY_CHANCE: &str = "random,fuzz";
 const CASES: &str = "8";
 
-/// What the honest agent in the wrappers of the sabotaged one is tried with: all methods that find planted bugs.
-const SHOWN: &str = "points,race,neighbours,drift,rerun,poison,observe,control";
+/// What the honest agent in the wrappers of the sabotaged one is tried with, by plan: all that finds planted bugs.
+const SHOWN: [(&str, &str); 2] = [
+    ("report", "points,race,neighbours,drift,rerun,poison,observe,control,exhaust,power"),
+    ("single", "nested,exhaust,power"),
+];
 
 /// Too slow with the report plan; the bugs that need it have a plan of their own.
 const PAIRS: &str = "nested";
@@ -67,8 +70,11 @@ impl Lab {
 
     /// The sabotaged agent without any bug: what the lab finds in the others is the bug's doing, not the wrapper's.
     pub(super) fn wrapped_holds(&self) -> Result<()> {
-        let mut run = self.run(&format!("{} honest", quoted(&self.sabotaged)), "report");
-        holds(run.args(["--method", SHOWN, "--seed", "1"])).context("the wrappers themselves do harm")
+        for (plan, methods) in SHOWN {
+            let mut run = self.run(&format!("{} honest", quoted(&self.sabotaged)), plan);
+            holds(run.args(["--method", methods, "--seed", "1"])).context("the wrappers themselves do harm")?;
+        }
+        Ok(())
     }
 
     pub(super) fn try_bug(&self, bug: &Bug) -> Result<Catch> {

@@ -2,7 +2,8 @@
 
 mod artifacts;
 mod commits;
-mod deep;
+mod open;
+mod power;
 mod recovery;
 mod runs;
 
@@ -22,7 +23,7 @@ pub(crate) struct Bug {
     pub(crate) part: &'static str,
     /// The judges that must find it; others may.
     pub(crate) caught_by: &'static [&'static str],
-    /// Why no kill can show it, where none can.
+    /// What it would take to show it, where no method does.
     pub(crate) open: Option<&'static str>,
     /// How it is done.
     pub(crate) plant: Plant,
@@ -69,7 +70,7 @@ static HONEST_BY_NAME: Plant = HONEST;
 
 /// Every bug.
 pub(crate) fn all() -> impl Iterator<Item = &'static Bug> {
-    let tables = [recovery::BUGS, commits::BUGS, runs::BUGS, artifacts::BUGS, deep::BUGS];
+    let tables = [recovery::BUGS, commits::BUGS, runs::BUGS, artifacts::BUGS, power::BUGS, open::BUGS];
     tables.into_iter().flatten()
 }
 

@@ -1,10 +1,8 @@
-//! Bugs that no kill can show. They wait for deeper methods, and say what these must do.
+//! Bugs that no method shows yet. Each says what it would take.
 
 use super::artifacts::artifact;
-use super::{BUG, Bug, POINTS};
+use super::{BUG, Bug};
 use crate::plant::{Artifact, HONEST, Lock, Plant, Temporary};
-
-const KERNEL: &str = "a kill loses nothing that the kernel has: only a power cut shows it";
 
 pub(super) static BUGS: &[Bug] = &[
     Bug {
@@ -41,46 +39,10 @@ pub(super) static BUGS: &[Bug] = &[
         ..BUG
     },
     Bug {
-        name: "file_not_synced",
-        about: "The artifact gets its name before its content is on the disk.",
-        open: Some(KERNEL),
-        plant: artifact(Artifact::ByTemporary(Temporary::FileUnsynced)),
-        ..BUG
-    },
-    Bug {
-        name: "folder_not_synced",
-        about: "A step is committed before the artifact's name is on the disk.",
-        open: Some(KERNEL),
-        plant: artifact(Artifact::ByTemporary(Temporary::FolderUnsynced)),
-        ..BUG
-    },
-    Bug {
-        name: "parent_not_synced",
-        about: "A step is committed before the name of the artifacts folder is on the disk.",
-        open: Some(KERNEL),
-        plant: artifact(Artifact::ByTemporary(Temporary::ParentUnsynced)),
-        ..BUG
-    },
-    Bug {
         name: "sync_error_unheeded",
         about: "A sync that fails is taken for one that did not.",
         open: Some("it takes a disk that fails"),
         plant: artifact(Artifact::ByTemporary(Temporary::SyncUnheeded)),
-        ..BUG
-    },
-    Bug {
-        name: "synchronous_normal",
-        about: "Commits are not synced, only checkpoints are.",
-        open: Some(KERNEL),
-        plant: Plant { synchronous: "NORMAL", ..HONEST },
-        ..BUG
-    },
-    Bug {
-        name: "synchronous_off",
-        about: "Nothing is synced.",
-        methods: POINTS,
-        open: Some(KERNEL),
-        plant: Plant { synchronous: "OFF", ..HONEST },
         ..BUG
     },
 ];
