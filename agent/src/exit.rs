@@ -84,9 +84,9 @@ impl Failure {
 pub(crate) fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
         if c.is_control() {
-            line.extend(c.escape_default())
+            line.extend(c.escape_default());
         } else {
-            line.push(c)
+            line.push(c);
         }
         line
     })
