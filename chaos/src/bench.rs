@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex};
 use crate::discover::{Discovery, discover};
 use crate::error::LabError;
 use crate::facts::{Baseline, Evidence, Expect, TaskEnd};
+use crate::inbox;
 use crate::lab::Lab;
 use crate::plan::PlanCase;
+use crate::schedule::CrashPoint;
 use crate::stage::{Env, Stage, TASK};
 
 /// What a method has to work with.
@@ -41,7 +43,12 @@ impl Bench {
     /// The lab's own failures.
     pub fn prepare(lab: &Arc<Lab>, case: &Arc<PlanCase>, jobs: usize) -> Result<Self, LabError> {
         let tasks = [TASK.to_owned()];
-        let first = clean_run(lab, case, &tasks, &Vec::new())?;
+        let mut first = clean_run(lab, case, &tasks, &Vec::new())?;
+        if case.is_inbox() {
+            // The agent makes the plan; from here on it is the one that must stand.
+            first.case = Arc::new(inbox::learned(case, &first.last().tables));
+        }
+        let case = &Arc::clone(&first.case);
         let second = clean_run(lab, case, &tasks, &Vec::new())?;
         let mut baseline = baseline_of(first, Some(&second));
         let sound = crate::invariant::judge(&baseline.evidence, &baseline).is_empty();
@@ -97,6 +104,13 @@ impl Bench {
             Some(_) => vec![self.last_step()],
             None => (0..self.case.steps.len()).collect(),
         }
+    }
+
+    /// Whether the agent declares a point for cases with a log or a completion only.
+    #[must_use]
+    pub fn is_of_completion(&self, point: &CrashPoint) -> bool {
+        let inventory = self.lab.target.inventory.iter();
+        inventory.flat_map(|all| &all.further_crash_points).any(|site| site.site == point.site)
     }
 
     /// Steps whose tool changes something outside the database.

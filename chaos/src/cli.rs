@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::error::LabError;
 use crate::exit::Exit;
 use crate::gate::Gate;
+use crate::inbox;
 use crate::invariant;
 use crate::lab::{DEFAULT_CASES, Deep, Lab};
 use crate::method::{self, Method};
@@ -27,7 +28,7 @@ Kills an agent at every dangerous place, resumes it, and judges the outcome from
 The agent is any program that keeps the agent contract: it creates, runs and resumes a
 task of steps, keeps its state and its journal in SQLite, and knows three crash points a
 step. The lab starts it as a process, has it killed, looks at what is left, resumes it
-and checks eleven properties: nothing that was committed is lost or run again, recovery
+and checks thirteen properties: nothing that was committed is lost or run again, recovery
 is journaled, every effect is in the world once, the journal agrees with the tables.";
 
 const EXAMPLES: &str = "\
@@ -35,6 +36,7 @@ Examples:
   chaos run                                       this workspace's agent, all methods
   chaos run --agent 'python3 my_agent.py'         anyone's agent
   chaos run --plan mine.json --method points      your own plan, one method
+  chaos run --plan inbox                          the inbox agent with its log and its report
   chaos list --method nested                      what would run, and why
   chaos replay 'after_effect:2, +3ms'             one kill schedule, told in full
   chaos replay 'points/report/after_effect:2'     one scenario of a run
@@ -75,7 +77,8 @@ pub struct TargetArgs {
     /// The agent's command, split as a shell would; this workspace's agent if not given
     #[arg(long, value_name = "CMD")]
     pub agent: Option<String>,
-    /// A plan file to test with, instead of the report plan and the tools' own examples
+    /// A plan file to test with, instead of the built-in plans and the tools' own examples;
+    /// `inbox` is the built-in inbox case, `./inbox` a file of that name
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
     /// A folder whose content the plan finds in its working folder; without it, files
@@ -195,6 +198,13 @@ impl TargetArgs {
     /// An agent that is not there, plans that cannot be read.
     pub fn setup(&self) -> Result<Setup, LabError> {
         let own = match &self.plan {
+            Some(file) if self.is_inbox() => {
+                if self.inputs.is_some() {
+                    let why = format!("`--plan {}` brings its own inputs", file.display());
+                    return Err(LabError::Usage(why));
+                }
+                Some(inbox::case())
+            }
             Some(file) => Some(PlanCase::load(file, self.inputs.as_deref())?),
             None => None,
         };
@@ -204,9 +214,13 @@ impl TargetArgs {
         };
         let target = self.target(&root)?;
         let plans = match own {
+            Some(own) if own.is_inbox() && !target.has_inbox => {
+                return Err(LabError::Usage("the agent has no command `inbox`".to_owned()));
+            }
             Some(own) => vec![own],
             None => {
                 let mut plans = vec![PlanCase::report()];
+                plans.extend(target.has_inbox.then(inbox::case));
                 plans.extend(target.examples()?);
                 plans
             }
@@ -222,6 +236,11 @@ impl TargetArgs {
         Ok(Setup { lab: Arc::new(lab), plans: plans.into_iter().map(Arc::new).collect() })
     }
 
+    /// Whether the plan is the built-in inbox case and no file.
+    fn is_inbox(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.as_os_str() == inbox::NAME)
+    }
+
     /// The agent, asked for its inventory in a folder below `root`.
     fn target(&self, root: &Path) -> Result<Target, LabError> {
         let here =
@@ -235,6 +254,7 @@ impl TargetArgs {
         let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(root);
         let scratch = scratch.map_err(LabError::io("create a folder in", root))?;
         target.ask_inventory(scratch.path())?;
+        target.ask_inbox(scratch.path())?;
         Ok(target)
     }
 

@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::cli::{self, Command, ReplayArgs, RunArgs};
 use crate::error::LabError;
 use crate::exit::Exit;
 use crate::method::{BASELINE, Method};
+use crate::plan::PlanCase;
 use crate::progress;
 use crate::replay::replay;
 use crate::report;
@@ -57,20 +59,24 @@ fn list(args: &RunArgs) -> Result<i32, LabError> {
     let options = args.options()?;
     let setup = args.target.setup()?;
     let scenarios = runner::list(&setup.lab, &setup.plans, &options, &|_| {})?;
-    print(&listed(&options.methods, &scenarios))?;
+    print(&listed(&options.methods, &setup.plans, &scenarios))?;
     if scenarios.is_empty() {
         return Ok(Exit::CutShort.code());
     }
     Ok(0)
 }
 
-fn listed(methods: &[&Method], scenarios: &[Scenario]) -> String {
+fn listed(methods: &[&Method], plans: &[Arc<PlanCase>], scenarios: &[Scenario]) -> String {
     let mut text = String::new();
     for method in methods {
         let own: Vec<_> = scenarios.iter().filter(|s| s.method == method.name).collect();
         let _ = writeln!(text, "{} ({}): {}", method.name, own.len(), method.about);
         for scenario in own {
             let _ = writeln!(text, "  {}  {}", scenario.id, scenario.title);
+        }
+        let why_not = |case: &Arc<PlanCase>| Some((case.name.clone(), method.why_not(case)?));
+        for (name, why) in plans.iter().filter_map(why_not) {
+            let _ = writeln!(text, "not {name}: {why}");
         }
     }
     let _ = writeln!(text, "{} scenarios", scenarios.len());

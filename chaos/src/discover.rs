@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::damage::Damage;
 use crate::error::LabError;
 use crate::facts::Expect;
 use crate::lab::Lab;
@@ -23,6 +24,9 @@ pub struct Discovery {
     pub clean: Vec<CrashPoint>,
     /// For each of them, the points of the resume after a kill there.
     pub after: BTreeMap<CrashPoint, Vec<CrashPoint>>,
+    /// Of a case with an action log: the points of the resume after a kill at
+    /// [`damage_point`] and a damage to the log.
+    pub damaged: BTreeMap<Damage, Vec<CrashPoint>>,
     /// Contents that files had between two steps.
     pub between: BTreeMap<String, Vec<Vec<u8>>>,
     /// Steps whose tool changed files between `before_effect` and `after_effect`.
@@ -40,7 +44,7 @@ impl Discovery {
     #[must_use]
     pub fn all(&self) -> Vec<CrashPoint> {
         let mut all = self.clean.clone();
-        all.extend(self.after.values().flatten().cloned());
+        all.extend(self.after.values().chain(self.damaged.values()).flatten().cloned());
         all.sort();
         all.dedup();
         all
@@ -83,7 +87,25 @@ pub fn discover(lab: &Lab, case: &Arc<PlanCase>, jobs: usize) -> Result<Discover
         }
         found.after.insert(point.clone(), resume.points);
     }
+    if records && case.is_inbox() {
+        for damage in Damage::ALL {
+            found.damaged.insert(damage, resume_of_damaged(lab, case, damage)?);
+        }
+    }
     Ok(found)
+}
+
+/// Where a log is damaged: its last line is about a note whose name is not ASCII.
+#[must_use]
+pub fn damage_point(case: &PlanCase) -> CrashPoint {
+    CrashPoint::new("before_effect", case.steps.len() - 1)
+}
+
+fn resume_of_damaged(lab: &Lab, case: &Arc<PlanCase>, damage: Damage) -> Result<Vec<CrashPoint>, LabError> {
+    let mut stage = Stage::single(lab, case)?;
+    stage.run(TASK, Some(&Kill::Point(damage_point(case))), Expect::Dies, &[])?;
+    stage.damage_log(|sandbox| damage.apply(sandbox))?;
+    Ok(stage.run_recorded(None, Expect::Ends(0))?.unwrap_or_default())
 }
 
 struct Resume {

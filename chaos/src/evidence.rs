@@ -5,6 +5,7 @@
 //! would recover its write-ahead log, and the next run would no longer find
 //! what the kill had left.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -96,6 +97,25 @@ impl LiveReader {
         };
         let db = open().map_err(|e| unreadable(path, &e))?;
         Ok(Self { db, path: path.to_owned() })
+    }
+
+    /// Opens it once it is a database with the contract's tables in it; nothing
+    /// before. To be called only while this process has no other connection to it:
+    /// closing any file of a database drops the locks of all of them.
+    ///
+    /// # Errors
+    /// A database that cannot be read.
+    pub fn when_ready(path: &Path) -> Result<Option<Self>, LabError> {
+        let mut header = [0; WAL_BYTES.end];
+        let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut header));
+        // To open it earlier could get into the way of the agent that makes it.
+        if read.is_err() || header[WAL_BYTES] != [2, 2] {
+            return Ok(None);
+        }
+        let reader = Self::open(path)?;
+        let sql = "SELECT count(*) FROM sqlite_master WHERE name IN ('tasks', 'steps', 'events')";
+        let tables: i64 = reader.db.query_row(sql, [], |row| row.get(0)).map_err(|e| unreadable(path, &e))?;
+        Ok((tables == 3).then_some(reader))
     }
 
     /// How often the step was started so far.

@@ -141,9 +141,14 @@ pub struct Snapshot {
     pub tables: Tables,
     /// What is wrong with the database as such, by SQLite's own checks.
     pub faults: Vec<String>,
-    /// Every file but the database's own, its locks, the plan and the inputs:
-    /// relative path -> bytes.
+    /// Every file but the database's own, its locks, the plan, the inputs and the
+    /// action log: relative path -> bytes.
     pub world: BTreeMap<String, Vec<u8>>,
+    /// The action log's bytes, where the case has one and it is there. Its lines
+    /// have times in them, so that it is no effect to be compared byte by byte.
+    pub log: Option<Vec<u8>>,
+    /// What the lab has made of the log after this look: the next run finds this.
+    pub damaged_log: Option<Vec<u8>>,
     /// When each of these files was written last.
     pub written: BTreeMap<String, SystemTime>,
     /// The files that are neither world nor input: locks, the database's own.
@@ -255,14 +260,25 @@ impl Evidence {
         earlier.filter_map(|run| run.after.as_ref()).next().unwrap_or(&self.created)
     }
 
-    /// Every look at the folder, in order, with words for when it was.
+    /// Whether nothing has been stored up to run number `run`: an agent that
+    /// creates its own tasks may be killed before it has, and then has no database
+    /// that could be in order.
+    #[must_use]
+    pub fn is_unborn(&self, run: usize) -> bool {
+        let looks = self.runs[..run].iter().filter_map(|run| run.after.as_ref());
+        self.case.is_inbox() && looks.chain([&self.created]).all(|look| look.tables.tasks.is_empty())
+    }
+
+    /// Every look at the folder, in order, with words for when it was; from the
+    /// first one on that has anything to show.
     pub fn snapshots(&self) -> impl Iterator<Item = (String, &Snapshot)> {
         let runs = self.runs.iter().enumerate();
         let later = runs.filter_map(|(i, run)| {
-            let after = run.after.as_ref()?;
+            let after = run.after.as_ref().filter(|_| !self.is_unborn(i + 1))?;
             Some((format!("after {}", self.label(i)), after))
         });
-        std::iter::once(("after create".to_owned(), &self.created)).chain(later)
+        let created = (!self.is_unborn(0)).then(|| ("after create".to_owned(), &self.created));
+        created.into_iter().chain(later)
     }
 
     /// Every state of the tables that was seen, live ones included.

@@ -12,6 +12,7 @@ use crate::error::LabError;
 use crate::lab::Lab;
 use crate::report::model::{ControlReport, GateReport};
 use crate::schedule::CrashPoint;
+use crate::target::Site;
 
 const HEAD: &str = "\
 # Every crash point of the agent, as recording runs have shown them: the tool in
@@ -104,6 +105,7 @@ fn compare(pinned: &BTreeSet<Line>, found: &BTreeSet<Line>) -> Vec<String> {
 }
 
 /// What the inventory declares and no recording has shown.
+/// Points of a log or a completion are declared for cases that have one.
 fn never_hit(lab: &Lab, benches: &[Arc<Bench>]) -> Vec<String> {
     let Some(inventory) = &lab.target.inventory else {
         return Vec::new();
@@ -116,9 +118,11 @@ fn never_hit(lab: &Lab, benches: &[Arc<Bench>]) -> Vec<String> {
         }
     }
     let mut missing = Vec::new();
-    for site in &inventory.crash_points {
-        if !hit.contains_key(&site.site) {
-            missing.push(format!("never hit: the declared point `{}`", site.site));
+    let further =
+        if benches.iter().any(|bench| bench.case.is_inbox()) { &inventory.further_crash_points[..] } else { &[] };
+    for site in inventory.crash_points.iter().chain(further) {
+        if !hit.get(&site.site).is_some_and(|tools| is_passed(site, tools)) {
+            missing.push(format!("never hit: the declared point `{}` of a {}", site.site, site.scope));
         }
     }
     for tool in &inventory.tools {
@@ -129,6 +133,14 @@ fn never_hit(lab: &Lab, benches: &[Arc<Bench>]) -> Vec<String> {
         }
     }
     missing
+}
+
+/// Whether a site was passed in the scope in which it is declared.
+fn is_passed(site: &Site, tools: &BTreeSet<&str>) -> bool {
+    match site.scope.as_str() {
+        "run" => tools.contains("-"),
+        _ => tools.iter().any(|tool| *tool != "-"),
+    }
 }
 
 fn without_control(lab: &Lab, benches: &[Arc<Bench>], controls: &[ControlReport]) -> Vec<String> {
@@ -160,6 +172,17 @@ mod tests {
         let lines = set(&["- - run.started", "fetch pure before_effect"]);
         assert_eq!(parse(&render(&lines)), lines);
         assert_eq!(parse("  fetch   pure  before_effect\n\n# no\n"), set(&["fetch pure before_effect"]));
+    }
+
+    #[test]
+    fn a_point_that_was_passed_in_another_scope_only_is_not_hit() {
+        let site = |scope: &str| Site { site: "log.appended".to_owned(), scope: scope.to_owned() };
+        for (tools, run, step) in
+            [(vec!["-"], true, false), (vec!["fetch"], false, true), (vec!["-", "fetch"], true, true)]
+        {
+            let tools = tools.into_iter().collect();
+            assert_eq!((is_passed(&site("run"), &tools), is_passed(&site("step"), &tools)), (run, step));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::LabError;
+use crate::inbox;
 
 /// Name of the plan file in a scenario's folder.
 pub const PLAN_FILE: &str = "plan.json";
@@ -30,6 +31,15 @@ pub struct StepSpec {
     pub input: Value,
 }
 
+/// The commands of the agent that play a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commands {
+    /// `create` with the plan file once, then `run` again and again.
+    CreateAndRun,
+    /// `inbox` again and again; the first one creates the task.
+    Inbox,
+}
+
 /// A plan and the world that it starts in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanCase {
@@ -39,8 +49,10 @@ pub struct PlanCase {
     pub goal: String,
     /// The steps of the plan file.
     pub steps: Vec<StepSpec>,
-    /// The plan file's bytes.
+    /// The plan file's bytes; there is none where the agent makes the plan itself.
     pub text: String,
+    /// The commands that play it.
+    pub commands: Commands,
     /// Relative path -> content of every input file.
     pub files: BTreeMap<String, Vec<u8>>,
     /// The tool whose own example this is.
@@ -78,6 +90,7 @@ impl PlanCase {
             goal: goal.to_owned(),
             steps,
             text: text.to_owned(),
+            commands: Commands::CreateAndRun,
             files: BTreeMap::new(),
             example_of: None,
         })
@@ -116,6 +129,35 @@ impl PlanCase {
             }
         }
         Ok(())
+    }
+
+    /// Whether it is played by `inbox`, and so has a report and an action log.
+    #[must_use]
+    pub fn is_inbox(&self) -> bool {
+        self.commands == Commands::Inbox
+    }
+
+    /// The words that start or resume a task of this case.
+    #[must_use]
+    pub fn words(&self, task: &str) -> Vec<String> {
+        match self.commands {
+            Commands::CreateAndRun => vec!["run".to_owned(), task.to_owned()],
+            Commands::Inbox => inbox::words(task),
+        }
+    }
+
+    /// Whether a file in the working folder is there for the agent to read, and
+    /// none of its doing.
+    #[must_use]
+    pub fn is_input(&self, name: &str) -> bool {
+        let late = self.is_inbox() && inbox::LATE.contains(&name);
+        name == PLAN_FILE || late || self.files.contains_key(name)
+    }
+
+    /// Whether a file in the working folder is the case's action log.
+    #[must_use]
+    pub fn is_log(&self, name: &str) -> bool {
+        self.is_inbox() && name == inbox::LOG
     }
 
     /// The steps whose committed output step `idx` reads, by the field `from`.

@@ -27,7 +27,9 @@ pub fn replay(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usiz
 
 fn find(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usize) -> Result<Scenario, LabError> {
     let parts: Vec<&str> = subject.splitn(3, '/').collect();
-    let [method, plan, what] = parts[..] else {
+    // Kills at calls have slashes too.
+    let schedule = subject.parse::<KillSchedule>().is_ok();
+    let (&[method, plan, what], false) = (&parts[..], schedule) else {
         let first = plans.first().ok_or_else(|| LabError::Usage("there is no plan".to_owned()))?;
         return bare(lab, first, subject, jobs);
     };
@@ -45,7 +47,7 @@ fn find(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usize) -> 
     if !bench.is_sound() {
         return baseline(&bench);
     }
-    let all = method::named(method).map(|method| (method.scenarios)(&bench)).transpose()?;
+    let all = method::named(method).map(|method| method.scenarios_for(&bench)).transpose()?;
     let mut found = all.into_iter().flatten().filter(|scenario| scenario.id == subject);
     match found.next() {
         Some(scenario) => Ok(scenario),
@@ -57,7 +59,7 @@ fn find(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usize) -> 
 /// Where the plan fails without a crash, that is what there is to tell.
 fn baseline(bench: &Arc<Bench>) -> Result<Scenario, LabError> {
     let method = method::named(method::BASELINE);
-    let scenarios = method.map(|method| (method.scenarios)(bench)).transpose()?;
+    let scenarios = method.map(|method| method.scenarios_for(bench)).transpose()?;
     let first = scenarios.into_iter().flatten().next();
     first.ok_or_else(|| LabError::Internal("there is no baseline".to_owned()))
 }

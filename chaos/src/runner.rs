@@ -126,7 +126,7 @@ pub fn list(
     let mut index = 0;
     for method in &options.methods {
         for bench in &benches {
-            let scenarios = (method.scenarios)(bench)?;
+            let scenarios = method.scenarios_for(bench)?;
             if method.name == BASELINE {
                 all.extend(scenarios);
                 continue;
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
         let begin = Instant::now();
         let mut scenarios = Vec::new();
         for bench in benches {
-            scenarios.extend((method.scenarios)(bench)?);
+            scenarios.extend(method.scenarios_for(bench)?);
         }
         let all = scenarios.len();
         let offset = self.offset;

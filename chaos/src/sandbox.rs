@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::error::LabError;
 use crate::evidence;
 use crate::facts::{Snapshot, Tables};
+use crate::inbox;
 use crate::plan::{PLAN_FILE, PlanCase};
 use crate::process::{Launch, Outcome, Running, end_group};
 use crate::schedule::CrashPoint;
@@ -44,7 +45,9 @@ impl Sandbox {
     /// A folder or file that cannot be created.
     pub fn new(root: &Path, case: &Arc<PlanCase>) -> Result<Self, LabError> {
         let sandbox = Self::empty(root, case)?;
-        sandbox.write(PLAN_FILE, case.text.as_bytes())?;
+        if !case.is_inbox() {
+            sandbox.write(PLAN_FILE, case.text.as_bytes())?;
+        }
         for (name, content) in &case.files {
             sandbox.write(name, content)?;
         }
@@ -187,6 +190,15 @@ impl Sandbox {
         points.collect::<Result<_, _>>().map(Some)
     }
 
+    /// The action log's bytes, where there is one.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn log(&self) -> Result<Option<Vec<u8>>, LabError> {
+        let path = self.world().join(inbox::LOG);
+        if path.exists() { content(&path).map(Some) } else { Ok(None) }
+    }
+
     /// Looks at the folder while no process is at work in it.
     ///
     /// # Errors
@@ -209,14 +221,15 @@ impl Sandbox {
             let name = relative(&root, path);
             if name.starts_with(DB_FILE) {
                 own_files.push(name);
-            } else if name != PLAN_FILE && !self.case.files.contains_key(&name) {
+            } else if !self.case.is_input(&name) && !self.case.is_log(&name) {
                 written.insert(name.clone(), written_at(path)?);
                 world.insert(name, content(path)?);
             }
             Ok(())
         })?;
         own_files.sort();
-        Ok(Snapshot { tables, faults, world, written, own_files })
+        let log = if self.case.is_inbox() { self.log()? } else { None };
+        Ok(Snapshot { tables, faults, world, log, damaged_log: None, written, own_files })
     }
 }
 

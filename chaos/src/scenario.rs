@@ -7,7 +7,9 @@ use crate::error::LabError;
 use crate::facts::{Baseline, Evidence, Expect, Tables};
 use crate::invariant;
 use crate::process::Ended;
-use crate::report::model::{Cell, ControlReport, Finding, RunTimeline, ScenarioReport, TimelineEvent, VerdictKind};
+use crate::report::model::{
+    Cell, ControlReport, DiskReport, Finding, RunTimeline, ScenarioReport, TimelineEvent, VerdictKind,
+};
 use crate::schedule::{CrashPoint, Kill, KillSchedule, Sign};
 use crate::stage::Stage;
 use crate::verdict::Verdict;
@@ -50,6 +52,8 @@ pub struct Played {
     pub evidence: Option<Evidence>,
     /// For a negative control, its result.
     pub control: Option<ControlReport>,
+    /// For a power cut that lost something, what lay on the disk.
+    pub disk: Option<DiskReport>,
     /// What to replay, where that is not the scenario as a whole.
     pub subject: Option<String>,
 }
@@ -135,6 +139,7 @@ impl Scenario {
             note: played.note,
             cell: self.cell.clone(),
             timeline: played.evidence.as_ref().map(timeline).unwrap_or_default(),
+            disk: played.disk,
         };
         Ok(Done { report, control: played.control, unreachable: played.unreachable })
     }
@@ -165,9 +170,10 @@ pub enum Reach {
 /// recording of the same run has shown.
 #[must_use]
 pub fn reach(kill: &Kill, task: &str, before: &Tables, recorded: &[CrashPoint]) -> Reach {
-    let open = |step: usize| {
-        let unfinished = before.task(task).is_some_and(|row| row.status != "done");
-        unfinished && before.step(task, step).is_some_and(|row| row.status != "done")
+    let open = |step: usize| match before.task(task) {
+        // The run creates it.
+        None => true,
+        Some(row) => row.status != "done" && before.step(task, step).is_some_and(|row| row.status != "done"),
     };
     match kill {
         Kill::Delay(_) | Kill::Call(_) => Reach::Unknown,

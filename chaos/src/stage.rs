@@ -49,14 +49,15 @@ pub struct Past {
 }
 
 impl<'a> Stage<'a> {
-    /// A fresh folder in which `tasks` are created from the plan.
+    /// A fresh folder in which `tasks` are created from the plan; or will be by
+    /// their first run, where the case is played like that.
     ///
     /// # Errors
     /// The lab's own failures; what the agent does wrong is evidence.
     pub fn new(lab: &'a Lab, case: &Arc<PlanCase>, tasks: &[String]) -> Result<Self, LabError> {
         let mut sandbox = Sandbox::new(&lab.root, case)?;
         let mut creates = Vec::new();
-        for task in tasks {
+        for task in tasks.iter().filter(|_| !case.is_inbox()) {
             creates.push(sandbox.create(&lab.target, task)?);
         }
         let evidence = Evidence {
@@ -140,6 +141,19 @@ impl<'a> Stage<'a> {
         Sandbox::recorded(&file)
     }
 
+    /// Does something to the action log while no process is at work. The look
+    /// that was had stays, so that nobody is blamed for what the lab does.
+    ///
+    /// # Errors
+    /// Files that cannot be read, and those of `change`.
+    pub fn damage_log(&mut self, change: impl FnOnce(&Sandbox) -> Result<(), LabError>) -> Result<(), LabError> {
+        change(&self.sandbox)?;
+        let found = self.sandbox.log()?.unwrap_or_default();
+        let last = self.evidence.runs.iter_mut().rev().find_map(|run| run.after.as_mut());
+        last.unwrap_or(&mut self.evidence.created).damaged_log = Some(found);
+        Ok(())
+    }
+
     /// Notes a run that was played by hand.
     pub fn record(&mut self, run: RunRecord) {
         self.evidence.runs.push(run);
@@ -162,7 +176,9 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// See [`Stage::new`].
     pub fn start(&mut self, task: &str, env: &[(&'static str, String)]) -> Result<Running, LabError> {
-        self.sandbox.start(&self.lab.target, &["run", task], env)
+        let words = self.evidence.case.words(task);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.sandbox.start(&self.lab.target, &words, env)
     }
 
     fn play(
@@ -184,7 +200,9 @@ impl<'a> Stage<'a> {
                 return Ok((self.sandbox.finish(running)?, in_time));
             }
             Some(Kill::Call(point)) => {
-                return kill_at(self.lab, &mut self.sandbox, &["run", task], &env, point);
+                let words = self.evidence.case.words(task);
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                return kill_at(self.lab, &mut self.sandbox, &words, &env, point);
             }
             Some(Kill::Signal { sign, step }) => {
                 env.push(("AGENT_STEP_DELAY", self.hold.to_string()));
@@ -229,11 +247,16 @@ impl<'a> Stage<'a> {
         step: usize,
         env: &[(&'static str, String)],
     ) -> Result<(Running, bool), LabError> {
-        let reader = LiveReader::open(&self.sandbox.db())?;
-        let before = reader.starts(task, step)?;
+        let db = self.sandbox.db();
+        let mut reader = LiveReader::when_ready(&db)?;
+        let starts = |reader: &Option<LiveReader>| reader.as_ref().map_or(Ok(0), |reader| reader.starts(task, step));
+        let before = starts(&reader)?;
         let mut running = self.start(task, env)?;
         loop {
-            if reader.starts(task, step)? > before {
+            if reader.is_none() {
+                reader = LiveReader::when_ready(&db)?;
+            }
+            if starts(&reader)? > before {
                 return Ok((running, true));
             }
             if running.ended_within(POLL) || running.time_left().is_zero() {

@@ -18,6 +18,9 @@ pub const DEADLINE: Duration = Duration::from_secs(30);
 /// The tools of the contract that change nothing outside the database.
 const CONTRACT_PURE: [&str; 2] = ["fetch", "summarize"];
 
+/// The options of the contract's inbox agent.
+const INBOX_OPTIONS: [&str; 4] = ["--task", "--inbox", "--log", "--out"];
+
 /// The tools that every agent of the contract has.
 const CONTRACT_TOOLS: [&str; 3] = ["fetch", "summarize", "write_artifact"];
 
@@ -41,6 +44,8 @@ pub struct Target {
     /// What `tools --json` says; `None` where the agent has no such command and
     /// hence only what the contract promises.
     pub inventory: Option<Inventory>,
+    /// Whether it has the command `inbox`.
+    pub has_inbox: bool,
 }
 
 /// The document that `agent tools --json` prints.
@@ -50,6 +55,9 @@ pub struct Inventory {
     pub schema: u32,
     /// Points that the agent's loop and its store fire.
     pub crash_points: Vec<Site>,
+    /// Points that only a run with an action log or a completion passes.
+    #[serde(default)]
+    pub further_crash_points: Vec<Site>,
     /// The tools.
     pub tools: Vec<ToolFacts>,
 }
@@ -111,6 +119,7 @@ impl Target {
             scrub,
             deadline: DEADLINE,
             inventory: None,
+            has_inbox: false,
         })
     }
 
@@ -131,6 +140,18 @@ impl Target {
             return Err(bad(format!("schema {} is unknown", inventory.schema)));
         }
         self.inventory = Some(inventory);
+        Ok(())
+    }
+
+    /// Asks whether the agent has the command `inbox`, by its help: one that has
+    /// it names its options there.
+    ///
+    /// # Errors
+    /// An agent that cannot be started.
+    pub fn ask_inbox(&mut self, dir: &Path) -> Result<(), LabError> {
+        let outcome = Launch::new(self, &["inbox", "--help"], dir, &dir.join("inbox")).start()?.finish()?;
+        let named = INBOX_OPTIONS.iter().all(|option| outcome.stdout.contains(option));
+        self.has_inbox = outcome.ended == Ended::Exited(0) && named;
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::facts::{Baseline, EventRow, Evidence, Expect, RunRecord, Snapshot, StepRow, Tables, TaskEnd, TaskRow};
+use crate::inbox;
 use crate::invariant;
 use crate::plan::PlanCase;
 use crate::process::{Ended, Outcome};
@@ -27,19 +28,30 @@ pub(crate) struct Story {
 impl Story {
     /// One run, nothing killed.
     pub(crate) fn clean() -> Self {
-        Self::of(None)
+        Self::of(&PlanCase::report(), None)
     }
 
     /// Killed at one of the contract's points, then resumed to the end.
     pub(crate) fn killed_at(point: &str) -> Self {
-        Self::of(Some(point.parse().expect("a point")))
+        Self::of(&PlanCase::report(), Some(point.parse().expect("a point")))
     }
 
-    fn of(point: Option<CrashPoint>) -> Self {
-        let clean = play(None);
+    /// An inbox task, nothing killed.
+    pub(crate) fn inbox() -> Self {
+        Self::of(&inbox::case(), None)
+    }
+
+    /// An inbox task, killed at one of the contract's points or at
+    /// `report.published`, then resumed to the end.
+    pub(crate) fn inbox_killed_at(point: &str) -> Self {
+        Self::of(&inbox::case(), Some(point.parse().expect("a point")))
+    }
+
+    fn of(case: &PlanCase, point: Option<CrashPoint>) -> Self {
+        let clean = play(case, None);
         let steps = clean.case.steps.len();
         Self {
-            evidence: play(point),
+            evidence: play(case, point),
             baseline: Baseline { evidence: clean, comparable: vec![true; steps], between: BTreeMap::new() },
         }
     }
@@ -52,6 +64,14 @@ impl Story {
     /// The folder in the end.
     pub(crate) fn last(&mut self) -> &mut Snapshot {
         self.after(self.evidence.runs.len() - 1)
+    }
+
+    /// The lines of the action log after run number `run`, to be bent.
+    pub(crate) fn bend_log(&mut self, run: usize, bend: impl FnOnce(&mut Vec<String>)) {
+        let log = self.after(run).log.as_mut().expect("a log");
+        let mut lines = String::from_utf8(std::mem::take(log)).expect("text").lines().map(str::to_owned).collect();
+        bend(&mut lines);
+        log.extend(lines.into_iter().flat_map(|line| format!("{line}\n").into_bytes()));
     }
 
     /// The files of the baseline.
@@ -116,9 +136,12 @@ pub(crate) fn outcome(ended: Ended) -> Outcome {
     Outcome { started_at: 1.0, ended_at: 2.0, ended, stdout: String::new(), stderr: String::new(), survivors: None }
 }
 
-fn play(point: Option<CrashPoint>) -> Evidence {
-    let case = Arc::new(PlanCase::report());
-    let mut agent = Agent::create(&case);
+fn play(case: &PlanCase, point: Option<CrashPoint>) -> Evidence {
+    let case = Arc::new(case.clone());
+    let mut agent = Agent(Snapshot::default(), false, Arc::clone(&case));
+    if !case.is_inbox() {
+        agent.create("run0");
+    }
     let created = agent.0.clone();
     let mut runs = Vec::new();
     if let Some(point) = point {
@@ -145,18 +168,19 @@ fn play(point: Option<CrashPoint>) -> Evidence {
         case,
         tasks: vec![TASK.to_owned()],
         end: TaskEnd::Done,
-        creates: vec![outcome(Ended::Exited(0))],
+        creates: if created.tables.tasks.is_empty() { Vec::new() } else { vec![outcome(Ended::Exited(0))] },
         created,
         runs,
         observed: Vec::new(),
     }
 }
 
-/// The folder, and whether the last effect was there already.
-struct Agent(Snapshot, bool);
+/// The folder, whether the last effect was there already, and the plan.
+struct Agent(Snapshot, bool, Arc<PlanCase>);
 
 impl Agent {
-    fn create(case: &PlanCase) -> Self {
+    fn create(&mut self, run: &str) {
+        let case = Arc::clone(&self.2);
         let step = |(idx, spec): (usize, &crate::plan::StepSpec)| StepRow {
             task: TASK.to_owned(),
             idx,
@@ -166,21 +190,19 @@ impl Agent {
             output: None,
             attempts: 0,
         };
-        let folder = Snapshot {
-            tables: Tables {
-                tasks: vec![TaskRow { id: TASK.to_owned(), goal: case.goal.clone(), status: "pending".to_owned() }],
-                steps: case.steps.iter().enumerate().map(step).collect(),
-                events: Vec::new(),
-            },
-            own_files: vec!["state.db".to_owned()],
-            ..Snapshot::default()
+        self.0.tables = Tables {
+            tasks: vec![TaskRow { id: TASK.to_owned(), goal: case.goal.clone(), status: "pending".to_owned() }],
+            steps: case.steps.iter().enumerate().map(step).collect(),
+            events: Vec::new(),
         };
-        let mut agent = Self(folder, false);
-        agent.journal("run0", "task_created", None, &json!({ "steps": case.steps.len() }));
-        agent
+        self.0.own_files = vec!["state.db".to_owned()];
+        self.journal(run, "task_created", None, &json!({ "steps": case.steps.len() }));
     }
 
     fn run(&mut self, run: &str, kill: Option<&CrashPoint>) {
+        if self.0.tables.tasks.is_empty() {
+            self.create(run);
+        }
         let interrupted = self.0.tables.with_status(TASK, "running");
         for &idx in &interrupted {
             self.0.tables.steps[idx].status = "pending".to_owned();
@@ -202,6 +224,13 @@ impl Agent {
                 }
             }
         }
+        if self.2.is_inbox() {
+            let report = inbox::results(&self.2.files).to_string();
+            self.0.world.insert(inbox::report_of(TASK), report.into_bytes());
+            if kill.is_some_and(|kill| kill.site == "report.published") {
+                return;
+            }
+        }
         self.0.tables.tasks[0].status = "done".to_owned();
         self.journal(run, "task_done", None, &json!({}));
     }
@@ -216,7 +245,7 @@ impl Agent {
     }
 
     fn effect(&mut self, _: &str, idx: usize) {
-        if idx == 2 {
+        if idx == 2 && !self.2.is_inbox() {
             self.0.world.insert(ARTIFACT.to_owned(), b"summary".to_vec());
             let now = std::time::SystemTime::UNIX_EPOCH;
             self.1 = self.0.written.insert(ARTIFACT.to_owned(), now).is_some();
@@ -226,7 +255,10 @@ impl Agent {
     fn finish(&mut self, run: &str, idx: usize) {
         let step = &mut self.0.tables.steps[idx];
         step.status = "done".to_owned();
-        step.output = Some(json!({ "path": ARTIFACT, "deduplicated": self.1 }));
+        step.output = Some(match self.2.is_inbox() {
+            true => inbox::results(&self.2.files)[idx].clone(),
+            false => json!({ "path": ARTIFACT, "deduplicated": self.1 }),
+        });
         let data = json!({ "tool": step.tool });
         self.journal(run, "step_finished", Some(idx), &data);
     }
@@ -243,5 +275,29 @@ impl Agent {
             step,
             data: data.to_string(),
         });
+        if self.2.is_inbox() {
+            self.log(run, kind, step, seq);
+        }
+    }
+
+    fn log(&mut self, run: &str, kind: &str, step: Option<usize>, seq: i64) {
+        let created_here = self.0.tables.events[0].run == run;
+        let event = match kind {
+            "step_finished" => "step_done",
+            "run_started" if created_here => return,
+            "run_started" => "task_resumed",
+            "step_recovered" => return,
+            same => same,
+        };
+        let mut line = json!({ "event": event, "task": TASK, "ts": 1.5, "seq": seq, "run": run });
+        if let Some(step) = step {
+            line["idx"] = step.into();
+            line["name"] = inbox::note_of(&self.2, step).into();
+        }
+        if kind == "task_created" {
+            line["steps"] = self.2.steps.len().into();
+        }
+        let log = self.0.log.get_or_insert_default();
+        log.extend(format!("{line}\n").bytes());
     }
 }

@@ -1,6 +1,7 @@
 //! The properties, one file each. Each is a plain function that reads the
 //! evidence of one scenario, with constants of its own, and gives its verdict.
 
+mod action_log;
 mod attempts_are_starts;
 mod database_sound;
 mod effect_once;
@@ -10,6 +11,7 @@ mod journal_replay;
 mod no_stray_files;
 mod one_run_started;
 mod recovery_explicit;
+mod report_whole;
 mod resumes_not_restarts;
 mod state_preserved;
 
@@ -30,7 +32,7 @@ pub struct Invariant {
 }
 
 /// Every property, in the order in which findings are told.
-pub const ALL: [Invariant; 11] = [
+pub const ALL: [Invariant; 13] = [
     Invariant {
         name: "state_preserved",
         about: "task, plan and the output of every committed step survive each kill",
@@ -85,6 +87,16 @@ pub const ALL: [Invariant; 11] = [
         name: "database_sound",
         about: "the database is in WAL mode and passes SQLite's own checks after every process",
         check: database_sound::check,
+    },
+    Invariant {
+        name: "action_log",
+        about: "the action log, read leniently, agrees with the journal event for event, and a lost line comes back marked",
+        check: action_log::check,
+    },
+    Invariant {
+        name: "report_whole",
+        about: "the report stands there whole or not at all, and in the end is that of a run without a crash",
+        check: report_whole::check,
     },
 ];
 

@@ -3,11 +3,15 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Method;
 use crate::bench::Bench;
 use crate::error::LabError;
+use crate::inbox;
 use crate::invariant;
 use crate::scenario::{Played, Scenario};
+use crate::stage::TASK;
 use crate::verdict::Verdict;
 
 /// See the file's head.
@@ -30,6 +34,11 @@ fn judge(bench: &Bench) -> Played {
         }
     }
     played.and("declared_effects", declared(bench));
+    if bench.case.is_inbox() {
+        let report = bench.baseline.last().world.get(&inbox::report_of(TASK));
+        let must = inbox::results(&bench.case.files);
+        played.and("report_of_contract", of_contract(report.map(Vec::as_slice), &must));
+    }
     played
 }
 
@@ -43,4 +52,47 @@ fn declared(bench: &Bench) -> Verdict {
         .map(|tool| format!("`{tool}` is declared pure and changes files"))
         .collect();
     Verdict::of(&hidden)
+}
+
+/// A report that is the same after every crash may still be wrong.
+fn of_contract(report: Option<&[u8]>, must: &Value) -> Verdict {
+    let is = report.and_then(|report| serde_json::from_slice::<Value>(report).ok());
+    let Some(is) = is else {
+        return Verdict::Violated("there is no report that is JSON".to_owned());
+    };
+    let mut complaints = Vec::new();
+    let length = |list: &Value| list.as_array().map(Vec::len);
+    if length(&is) != length(must) {
+        complaints.push(format!("the report has {:?} results, there are {:?} notes", length(&is), length(must)));
+    }
+    for (i, due) in must.as_array().into_iter().flatten().enumerate() {
+        for field in ["file", "words", "sha256"] {
+            if is[i][field] != due[field] {
+                complaints.push(format!("result {i} has `{field}` {}, must be {}", is[i][field], due[field]));
+            }
+        }
+    }
+    Verdict::of(&complaints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_with_another_result_or_none_is_rejected() {
+        let must = inbox::results(&inbox::case().files);
+        let text = |value: &Value| value.to_string().into_bytes();
+        assert!(of_contract(Some(&text(&must)), &must).holds());
+        assert!(!of_contract(None, &must).holds());
+        assert!(!of_contract(Some(b"[{\"file\":"), &must).holds());
+        for (field, wrong) in [("file", Value::from("x")), ("words", 1.into()), ("sha256", "e3b0c44298fd".into())] {
+            let mut bent = must.clone();
+            bent[1][field] = wrong;
+            assert!(!of_contract(Some(&text(&bent)), &must).holds(), "{field}");
+        }
+        let mut short = must.clone();
+        short.as_array_mut().expect("a list").pop();
+        assert!(!of_contract(Some(&text(&short)), &must).holds());
+    }
 }

@@ -8,6 +8,7 @@ use super::Method;
 use crate::bench::{Bench, baseline_of, clean_run};
 use crate::error::LabError;
 use crate::facts::{Baseline, Expect, TaskEnd};
+use crate::inbox;
 use crate::model_server::ModelServer;
 use crate::plan::{PLAN_FILE, PlanCase};
 use crate::process::Ended;
@@ -35,7 +36,7 @@ const ANSWERS: [&str; 2] = ["the first answer", "the second answer"];
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
     for point in points(bench) {
-        all.push(plan_drift(bench, &point));
+        all.push(if bench.case.is_inbox() { late_notes(bench, &point) } else { plan_drift(bench, &point) });
     }
     all.extend(foreign_results(bench));
     if let Some(drift) = input_drift(bench)?.map(Arc::new) {
@@ -66,6 +67,30 @@ fn plan_drift(bench: &Arc<Bench>, point: &CrashPoint) -> Scenario {
         Ok(Played::judged(stage.close(TaskEnd::Done), &bench.baseline))
     };
     Scenario::new(METHOD.name, bench, &format!("plan, {schedule}"), title, play).kills(schedule)
+}
+
+/// Notes come in, before and behind all others, and those that have been counted
+/// are gone: the plan was frozen when the task was created.
+fn late_notes(bench: &Arc<Bench>, point: &CrashPoint) -> Scenario {
+    let title = format!("killed at {point}, new notes in the inbox and those counted removed, resumed");
+    let schedule = KillSchedule::points([point]);
+    let point = point.clone();
+    let play = move |bench: &Bench| {
+        let mut stage = Stage::single(&bench.lab, &bench.case)?;
+        stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
+        for name in inbox::LATE {
+            stage.sandbox.write(name, inbox::LATE_TEXT.as_bytes())?;
+        }
+        for (step, (note, _)) in inbox::notes(&bench.case.files).enumerate() {
+            if stage.last().tables.is_done(TASK, step) {
+                let path = stage.sandbox.world().join(note);
+                std::fs::remove_file(&path).map_err(LabError::io("remove", &path))?;
+            }
+        }
+        stage.run(TASK, None, Expect::Ends(0), &[])?;
+        Ok(Played::judged(stage.close(TaskEnd::Done), &bench.baseline))
+    };
+    Scenario::new(METHOD.name, bench, &format!("notes, {schedule}"), title, play).kills(schedule)
 }
 
 fn other_plan(case: &PlanCase) -> String {
@@ -144,7 +169,11 @@ fn input_drift(bench: &Bench) -> Result<Option<Drift>, LabError> {
 
 fn changed_inputs(case: &PlanCase) -> PlanCase {
     let mut case = case.clone();
-    for content in case.files.values_mut() {
+    // Each note is one step's own; only where one step alone reads what changes,
+    // there are no more than two outcomes.
+    let one = inbox::notes(&case.files).nth(1).map(|(name, _)| name.to_owned()).filter(|_| case.is_inbox());
+    let changes = |name: &String| one.as_ref().is_none_or(|one| one == name);
+    for (_, content) in case.files.iter_mut().filter(|(name, _)| changes(name)) {
         content.splice(0..0, NEW_LINE.bytes());
     }
     case
@@ -230,6 +259,15 @@ mod tests {
         let other = PlanCase::parse("other", &other_plan(&case)).expect("a plan");
         assert_eq!(other.steps.len(), case.steps.len() + 1);
         assert_ne!(other.goal, case.goal);
+    }
+
+    #[test]
+    fn of_an_inbox_one_note_changes_and_the_plan_does_not() {
+        let case = inbox::case();
+        let changed = changed_inputs(&case);
+        let differing = case.files.iter().filter(|(name, content)| changed.files[*name] != **content);
+        assert_eq!(differing.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["inbox/größe.txt"]);
+        assert_eq!(changed.steps, case.steps);
     }
 
     #[test]

@@ -87,7 +87,8 @@ fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
     let frame = reel.tape.frames[at].clone();
     let ways = ways(bench, &frame);
     let names: Vec<&str> = ways.iter().map(|(name, _)| name.as_str()).collect();
-    let title = format!("{} on {} fails with {}, then a run without faults", frame.at, frame.call.path, names.join(", "));
+    let title =
+        format!("{} on {} fails with {}, then a run without faults", frame.at, frame.call.path, names.join(", "));
     let what = frame.at.to_string();
     let reel = Arc::clone(reel);
     let play = move |bench: &Bench| {

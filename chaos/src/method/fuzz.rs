@@ -37,6 +37,9 @@ const MAX_KILLS: usize = 4;
 /// Cases of one scenario, so that several can be played side by side.
 const CHUNK: u32 = 16;
 
+/// The inbox case is played one time in so many.
+const INBOX_SHARE: u32 = 8;
+
 /// Runs that shrinking may cost.
 const MAX_SHRINKS: u32 = 100;
 
@@ -56,7 +59,11 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     if bench.case.example_of.is_some() {
         return Ok(Vec::new());
     }
-    let cases = bench.lab.cases;
+    let mut cases = bench.lab.cases;
+    if bench.case.is_inbox() {
+        // It is one plan, and there are no random ones to be drawn.
+        cases = cases.div_ceil(INBOX_SHARE);
+    }
     let chunks = cases.div_ceil(CHUNK);
     let scenario = |chunk| {
         let count = CHUNK.min(cases - chunk * CHUNK);
@@ -101,7 +108,11 @@ fn play(bench: &Bench, chunk: u32, count: u32) -> Result<Played, LabError> {
 /// Plays the minimal case once more, for its evidence.
 fn fail(bench: &Bench, minimal: &Case, sum: &mut Played) -> Result<(), LabError> {
     let again = one(bench, minimal)?;
-    sum.subject = Some(format!("fuzz/{}/{}", minimal.plan, minimal.kills));
+    // A bench that is not the first one is found by its name.
+    sum.subject = Some(match bench.case.is_inbox() {
+        true => format!("fuzz/{}/{}", bench.case.name, minimal.kills),
+        false => format!("fuzz/{}/{}", minimal.plan, minimal.kills),
+    });
     sum.evidence = again.evidence;
     sum.findings = again.findings;
     if sum.findings.is_empty() {
@@ -155,7 +166,7 @@ pub fn strategy(bench: &Bench) -> impl Strategy<Value = Case> + use<> {
     let lab = Arc::clone(&bench.lab);
     plans.prop_flat_map(move |plan| {
         let tools = plan.tools(&given, &lab.target);
-        let kill = kill(&tools, longest, &lab.target);
+        let kill = kill(&tools, longest, &lab.target, given.is_inbox());
         let kills = prop::collection::vec(kill, 0..=MAX_KILLS);
         kills.prop_map(move |kills| Case { plan: plan.clone(), kills: KillSchedule(kills) })
     })
@@ -166,14 +177,14 @@ fn is_built_in(case: &PlanCase) -> bool {
     *case == PlanCase::report()
 }
 
-fn kill(tools: &[String], longest: u64, target: &Target) -> BoxedStrategy<Kill> {
+fn kill(tools: &[String], longest: u64, target: &Target, inbox: bool) -> BoxedStrategy<Kill> {
     let contract = prop::sample::select(CrashPoint::of_contract(tools.len())).prop_map(Kill::Point);
     let delay = (0..=longest).prop_map(Kill::Delay);
     // Few of these, and early ones: each lets every step before it sleep.
     let signs = vec![Sign::Kill, Sign::Term, Sign::Int];
     let signal =
         (0..tools.len().min(3), prop::sample::select(signs)).prop_map(|(step, sign)| Kill::Signal { sign, step });
-    let further = further_points(tools, target);
+    let further = further_points(tools, target, inbox);
     if further.is_empty() {
         return prop_oneof![12 => contract, 7 => delay, 1 => signal].boxed();
     }
@@ -182,12 +193,13 @@ fn kill(tools: &[String], longest: u64, target: &Target) -> BoxedStrategy<Kill> 
 }
 
 /// What the agent declares beyond the contract, at the steps where it can be.
-fn further_points(tools: &[String], target: &Target) -> Vec<CrashPoint> {
+fn further_points(tools: &[String], target: &Target, inbox: bool) -> Vec<CrashPoint> {
     let Some(inventory) = &target.inventory else {
         return Vec::new();
     };
     let mut points = Vec::new();
-    for site in &inventory.crash_points {
+    let of_inbox = if inbox { &inventory.further_crash_points[..] } else { &[] };
+    for site in inventory.crash_points.iter().chain(of_inbox) {
         match site.scope.as_str() {
             "run" => points.push(CrashPoint { site: site.site.clone(), step: None, hit: 1 }),
             _ => points.extend((0..tools.len()).map(|step| CrashPoint::new(&site.site, step))),

@@ -5,9 +5,11 @@ mod baseline;
 mod control;
 mod drift;
 mod exhaust;
+mod exhaust_inbox;
 mod external;
 mod faults;
 pub mod fuzz;
+mod log;
 mod neighbours;
 mod nested;
 mod observe;
@@ -24,6 +26,7 @@ use std::sync::Arc;
 
 use crate::bench::Bench;
 use crate::error::LabError;
+use crate::plan::PlanCase;
 use crate::scenario::Scenario;
 
 /// One way to test an agent.
@@ -37,7 +40,7 @@ pub struct Method {
 }
 
 /// Every method, in the order in which they run.
-pub const ALL: [Method; 17] = [
+pub const ALL: [Method; 18] = [
     baseline::METHOD,
     points::METHOD,
     nested::METHOD,
@@ -49,6 +52,7 @@ pub const ALL: [Method; 17] = [
     rerun::METHOD,
     poison::METHOD,
     observe::METHOD,
+    log::METHOD,
     exhaust::METHOD,
     power::METHOD,
     faults::METHOD,
@@ -56,6 +60,38 @@ pub const ALL: [Method; 17] = [
     control::METHOD,
     fuzz::METHOD,
 ];
+
+/// Methods that leave the inbox case out, and why.
+const NOT_FOR_INBOX: [(&str, &str); 4] = [
+    (power::METHOD.name, "it traces `create` and `run`, not `inbox`"),
+    (faults::METHOD.name, "it traces `create` and `run`, not `inbox`"),
+    (pause::METHOD.name, "it traces `create` and `run`, not `inbox`"),
+    (control::METHOD.name, "its steps have no effect of their own that could double"),
+];
+
+impl Method {
+    /// Its scenarios for a plan; none where [`Method::why_not`] says so.
+    ///
+    /// # Errors
+    /// The lab's own failures.
+    pub fn scenarios_for(&self, bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+        match self.why_not(&bench.case) {
+            Some(_) => Ok(Vec::new()),
+            None if bench.case.is_inbox() && self.name == exhaust::METHOD.name => exhaust_inbox::scenarios(bench),
+            None => (self.scenarios)(bench),
+        }
+    }
+
+    /// Why the method has nothing to do with a case.
+    #[must_use]
+    pub fn why_not(&self, case: &PlanCase) -> Option<&'static str> {
+        if !case.is_inbox() {
+            return (self.name == log::METHOD.name).then_some("it has no action log");
+        }
+        let not = NOT_FOR_INBOX.iter().find(|(name, _)| *name == self.name);
+        not.map(|(_, why)| *why)
+    }
+}
 
 /// The method that all others are compared with.
 pub const BASELINE: &str = baseline::METHOD.name;

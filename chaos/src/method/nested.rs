@@ -37,6 +37,9 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
         let mut seconds = CrashPoint::of_contract(bench.case.steps.len());
         let more = recorded.iter().filter(|second| !seconds.contains(second)).cloned();
         seconds.extend(more.collect::<Vec<_>>());
+        if bench.case.is_inbox() {
+            seconds.retain(|second| is_of_inbox(bench, second));
+        }
         let first = Arc::new(First { point: point.clone(), past: Mutex::default() });
         all.extend(seconds.iter().map(|second| scenario(bench, &first, second)));
     }
@@ -46,7 +49,17 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
 /// In a tool's own example only the last step is the tool; the steps before it
 /// are other tools' business and have their pairs in their own plans.
 fn matters(bench: &Bench, first: &CrashPoint) -> bool {
+    if bench.case.is_inbox() {
+        return is_of_inbox(bench, first);
+    }
     bench.case.example_of.is_none() || first.step == Some(bench.last_step())
+}
+
+/// The pairs of the loop and the store are played with other plans. Of the inbox
+/// there are the points of log and report, and the contract's of one step.
+fn is_of_inbox(bench: &Bench, point: &CrashPoint) -> bool {
+    let of_step = point.step.is_none_or(|step| step == bench.last_step());
+    of_step && (point.is_of_contract() || bench.is_of_completion(point))
 }
 
 fn scenario(bench: &Arc<Bench>, first: &Arc<First>, second: &CrashPoint) -> Scenario {

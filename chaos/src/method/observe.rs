@@ -62,16 +62,30 @@ fn play_with(bench: &Bench, point: Option<&CrashPoint>, delay: f64) -> Result<Pl
     }
     let open: Vec<usize> =
         (0..bench.case.steps.len()).filter(|&step| !stage.last().tables.is_done(TASK, step)).collect();
-    let reader = LiveReader::open(&stage.sandbox.db())?;
+    let db = stage.sandbox.db();
+    let mut reader = LiveReader::when_ready(&db)?;
     let mut running = stage.start(TASK, &[("AGENT_STEP_DELAY", delay.to_string())])?;
     let mut seen: Vec<Tables> = Vec::new();
-    let mut looks = 0;
+    let (mut looks, mut partial) = (0, 0);
+    let name = crate::inbox::report_of(TASK);
+    let whole = bench.baseline.last().world.get(&name);
+    let path = stage.sandbox.world().join(&name);
+    let report = bench.case.is_inbox().then_some(&path);
     loop {
-        let tables = reader.tables()?;
-        looks += 1;
-        if seen.last() != Some(&tables) {
-            seen.push(tables);
+        // The run itself may have to make the database first.
+        reader = match reader {
+            None => LiveReader::when_ready(&db)?,
+            open => open,
+        };
+        if let Some(reader) = &reader {
+            let tables = reader.tables()?;
+            looks += 1;
+            if seen.last() != Some(&tables) {
+                seen.push(tables);
+            }
         }
+        let shown = report.and_then(|report| std::fs::read(report).ok());
+        partial += usize::from(shown.is_some_and(|shown| Some(&shown) != whole));
         if running.ended_within(POLL) || running.time_left().is_zero() {
             break;
         }
@@ -83,8 +97,17 @@ fn play_with(bench: &Bench, point: Option<&CrashPoint>, delay: f64) -> Result<Pl
     stage.finish(TASK, running, Expect::Ends(0), true)?;
     let mut played = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
     played.and("seen_running", all_seen);
+    played.and("report_seen_whole", seen_whole(partial));
     played.note = Some(format!("{looks} looks, {states} states"));
     Ok(played)
+}
+
+/// Nobody ever sees a part of the report, however often he looks.
+fn seen_whole(partial: usize) -> Verdict {
+    if partial == 0 {
+        return Verdict::Holds;
+    }
+    Verdict::Violated(format!("{partial} looks saw a report that is not the whole one"))
 }
 
 /// Looks that never saw a step at work prove nothing about it.
@@ -104,6 +127,12 @@ fn all_seen(seen: &[Tables], steps: &[usize]) -> Verdict {
 mod tests {
     use super::*;
     use crate::testing::Story;
+
+    #[test]
+    fn a_report_that_was_seen_in_part_is_rejected() {
+        assert!(seen_whole(0).holds());
+        assert!(!seen_whole(1).holds());
+    }
 
     #[test]
     fn a_step_that_no_look_saw_at_work_is_not_reached() {

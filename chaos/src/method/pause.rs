@@ -80,7 +80,8 @@ fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
     let world = sandbox.world();
     let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(&bench.lab.root);
     let scratch = scratch.map_err(LabError::io("create a folder in", &bench.lab.root))?;
-    let launch = || Launch::new(&bench.lab.target, &["--db", DB_FILE, "run", TASK], &world, &scratch.path().join("other"));
+    let launch =
+        || Launch::new(&bench.lab.target, &["--db", DB_FILE, "run", TASK], &world, &scratch.path().join("other"));
     let mut recorder = Recorder::new(&world)?;
     let patience = PATIENCE.min(bench.lab.target.deadline / 4);
     let mut ice = Ice { left: at, patience, launch: &launch, other: None, ended: None };

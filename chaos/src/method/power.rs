@@ -23,7 +23,7 @@ use crate::power::log::{Blow, Scribe};
 use crate::power::model::Effect;
 use crate::power::{Log, State, States, What, states};
 use crate::process::Outcome;
-use crate::report::model::VerdictKind;
+use crate::report::model::{Finding, VerdictKind};
 use crate::sandbox::{DB_FILE, Sandbox};
 use crate::scenario::{Played, Scenario};
 use crate::schedule::{CallPoint, Kill, KillSchedule};
@@ -43,6 +43,9 @@ const WHOLE: Limits = Limits { all_up_to: 6, samples: 60, tears: 16, most: usize
 
 /// What fits into an everyday run.
 const BOUNDED: Limits = Limits { all_up_to: 2, samples: 0, tears: 1, most: 120 };
+
+/// After so many bad disks at one moment the others are not looked at.
+const ENOUGH: usize = 12;
 
 /// A log with what came before it.
 struct Reel {
@@ -74,7 +77,7 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     }
     let mut all = Vec::new();
     for reel in reels {
-        all.extend(moments(bench, Arc::new(reel), if whole { &WHOLE } else { &BOUNDED }));
+        all.extend(moments(bench, &Arc::new(reel), if whole { &WHOLE } else { &BOUNDED }));
     }
     Ok(all)
 }
@@ -152,7 +155,7 @@ fn kills(bench: &Bench, log: &Log) -> Vec<(usize, CallPoint)> {
 }
 
 /// One scenario a moment, with every disk that is possible then and not later.
-fn moments(bench: &Arc<Bench>, reel: Arc<Reel>, limits: &Limits) -> Vec<Scenario> {
+fn moments(bench: &Arc<Bench>, reel: &Arc<Reel>, limits: &Limits) -> Vec<Scenario> {
     let seed = bench.lab.seed_for(&format!("power/{}/{}", bench.case.name, reel.name));
     let found = states(&reel.log, limits, seed);
     let about = format!(
@@ -163,7 +166,7 @@ fn moments(bench: &Arc<Bench>, reel: Arc<Reel>, limits: &Limits) -> Vec<Scenario
     );
     let own = found.all.iter().filter(|state| is_own(bench, &reel.log.entries[state.moment].at));
     let mut groups: Vec<(CallPoint, Vec<State>)> = Vec::new();
-    for state in drawn(own.collect(), limits.most, seed) {
+    for state in drawn(own.collect(), reel.log.entries.len() - 1, limits.most, seed) {
         let at = &reel.log.entries[state.moment].at;
         match groups.last_mut() {
             Some((last, states)) if last == at => states.push(state.clone()),
@@ -172,17 +175,21 @@ fn moments(bench: &Arc<Bench>, reel: Arc<Reel>, limits: &Limits) -> Vec<Scenario
     }
     let mut all = Vec::new();
     for (at, states) in groups {
-        all.push(scenario(bench, &reel, at, states, &about));
+        all.push(scenario(bench, reel, at, states, &about));
     }
     all
 }
 
-/// At most so many states, drawn by the seed, in their order.
-fn drawn(mut states: Vec<&State>, most: usize, seed: u64) -> Vec<&State> {
+/// At most so many states, drawn by the seed, in their order; those of the last
+/// moment come on top, because then everything had been told.
+fn drawn(mut states: Vec<&State>, last: usize, most: usize, seed: u64) -> Vec<&State> {
+    let end = states.iter().position(|state| state.moment == last).unwrap_or(states.len());
+    let at_end = states.split_off(end);
     let mut luck = StdRng::seed_from_u64(seed);
     while states.len() > most {
         states.remove(luck.random_range(0..states.len()));
     }
+    states.extend(at_end);
     states
 }
 
@@ -196,14 +203,25 @@ fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: CallPoint, disks: Vec<Stat
     let play = move |bench: &Bench| {
         let states = States::again(&reel.log);
         let mut sum = Played { note: Some(note.clone()), ..Played::default() };
+        let mut bad = 0;
         for state in &disks {
             let mut played = judged(bench, &reel, &states, state)?;
             (sum.cycles, sum.checked) = (sum.cycles + 1, sum.checked + played.checked);
             let failed = played.verdict() != VerdictKind::Holds;
-            sum.evidence = played.evidence.take();
-            if failed {
-                sum.findings = played.findings;
-                tell(&mut sum, &states, state);
+            if failed || sum.findings.is_empty() {
+                sum.evidence = played.evidence.take();
+            }
+            bad += usize::from(failed);
+            if failed && sum.disk.is_none() {
+                sum.disk = Some(states.report(state));
+            }
+            // Each property is told once, with the first disk that breaks it.
+            for finding in played.findings {
+                if sum.findings.iter().all(|known| known.invariant != finding.invariant) {
+                    sum.findings.push(tell(finding, &states, state));
+                }
+            }
+            if bad == ENOUGH {
                 break;
             }
         }
@@ -212,15 +230,14 @@ fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: CallPoint, disks: Vec<Stat
     Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
 }
 
-/// What lay on the disk belongs to the first finding.
-fn tell(played: &mut Played, states: &States<'_>, state: &State) {
+/// A finding with what lay on the disk.
+fn tell(mut finding: Finding, states: &States<'_>, state: &State) -> Finding {
     let journaled = match states.journaled_too(state) {
         true => "a journaling file system may leave this disk too",
         false => "POSIX allows this disk; a journaling file system would hardly leave it",
     };
-    if let Some(first) = played.findings.first_mut() {
-        first.why = format!("{}\n{}\n({journaled})", first.why, states.describe(state));
-    }
+    finding.why = format!("{}\n{}\n({journaled})", finding.why, states.describe(state));
+    finding
 }
 
 fn judged(bench: &Bench, reel: &Reel, states: &States<'_>, state: &State) -> Result<Played, LabError> {

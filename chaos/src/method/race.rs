@@ -108,7 +108,7 @@ fn unchanged(before: &Snapshot, after: &Snapshot) -> Verdict {
         let new: Vec<String> = new.map(crate::facts::EventRow::describe).collect();
         complaints.push(format!("the refused runner changed the tables; new events: {new:?}"));
     }
-    if before.world != after.world {
+    if before.world != after.world || before.log != after.log {
         complaints.push("the refused runner changed files".to_owned());
     }
     Verdict::of(&complaints)
@@ -156,6 +156,11 @@ mod tests {
         assert!(!unchanged(&before, story.last()).holds());
         let mut story = Story::clean();
         story.last().world.clear();
+        assert!(!unchanged(&before, story.last()).holds());
+
+        let mut story = Story::inbox();
+        let before = story.last().clone();
+        story.last().log.as_mut().expect("a log").push(b'x');
         assert!(!unchanged(&before, story.last()).holds());
     }
 

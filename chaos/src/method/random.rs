@@ -26,7 +26,7 @@ const HITS: usize = 8;
 /// Trials that it may take: on a busy machine many kills come late.
 const MAX_TRIALS: usize = 24;
 
-/// Scenarios for a plan and for a tool's own example.
+/// Scenarios for a plan and for a tool's own example; the inbox gets half of a plan's.
 const BATCHES: (usize, usize) = (4, 1);
 
 /// Fewer hits than this are too few.
@@ -34,6 +34,7 @@ const MIN_HITS: usize = 4;
 
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     let batches = match bench.case.example_of {
+        None if bench.case.is_inbox() => BATCHES.0 / 2,
         None => BATCHES.0,
         Some(_) => BATCHES.1,
     };

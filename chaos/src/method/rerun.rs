@@ -6,6 +6,7 @@ use super::Method;
 use crate::bench::Bench;
 use crate::error::LabError;
 use crate::facts::{Evidence, Expect, TaskEnd};
+use crate::inbox;
 use crate::plan::PLAN_FILE;
 use crate::scenario::{Played, Scenario};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
@@ -29,6 +30,10 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     if bench.case.example_of.is_none() {
         let first = KillSchedule::points([&CrashPoint::new("before_effect", 0)]);
         all.push(scenario("failed", "failed for its crashes, then run again", failed).kills(first));
+        if bench.case.is_inbox() {
+            let second = KillSchedule::points([&CrashPoint::new("after_commit", 0)]);
+            all.push(scenario("no-note", "failed for want of a note, then run again", no_note).kills(second));
+        }
         if bench.case.steps[0].tool == "fetch" {
             all.push(scenario("no-input", "failed for want of its input, then run again", no_input));
         }
@@ -63,6 +68,18 @@ fn no_input(bench: &Bench) -> Result<Played, LabError> {
     let mut stage = Stage::single(&bench.lab, &bench.case)?;
     for name in bench.case.files.keys().filter(|name| *name != PLAN_FILE) {
         let path = stage.sandbox.world().join(name);
+        std::fs::remove_file(&path).map_err(LabError::io("remove", &path))?;
+    }
+    stage.run(TASK, None, Expect::Ends(2), &[])?;
+    again(stage, bench, TaskEnd::Failed)
+}
+
+/// A note goes missing before its step, so that only the steps after it fail.
+fn no_note(bench: &Bench) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    stage.run(TASK, Some(&Kill::Point(CrashPoint::new("after_commit", 0))), Expect::Dies, &[])?;
+    let note = inbox::notes(&bench.case.files).nth(1).map(|(name, _)| stage.sandbox.world().join(name));
+    if let Some(path) = note {
         std::fs::remove_file(&path).map_err(LabError::io("remove", &path))?;
     }
     stage.run(TASK, None, Expect::Ends(2), &[])?;

@@ -169,7 +169,6 @@ impl<'a> Scribe<'a> {
         let found = Arc::clone(&self.seen);
         let mut addresses = Addresses::new(TASK, creates, &found.0);
         let process = self.log.processes.len();
-        let mut last = CallPoint { phase: "open".to_owned(), call: "exit".to_owned(), nth: 1 };
         let mut index = 0;
         for (call, ops) in listener.heard {
             let at = addresses.next(&self.seen.0, call.name);
@@ -178,8 +177,8 @@ impl<'a> Scribe<'a> {
                 self.entry(&at, index, op, process)?;
             }
             index += usize::from(counts(&call));
-            last.phase.clone_from(&at.phase);
         }
+        let last = addresses.next(&self.seen.0, "exit");
         let ended = traced.outcome.ended;
         self.push(last, index, What::Told, format!("the process ends: {ended}"), process);
         self.log.threads = self.log.threads.max(traced.threads);

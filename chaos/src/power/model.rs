@@ -172,7 +172,9 @@ impl Disk {
                 Effect::Data { file: *file, offset: *offset, data: Arc::clone(data) }
             }
             Op::Resize { file, len, .. } => Effect::Size { file: *file, len: *len },
-            Op::SyncFile { .. } | Op::SyncDir { .. } | Op::SyncAll | Op::SyncFailed { .. } | Op::Say { .. } => return None,
+            Op::SyncFile { .. } | Op::SyncDir { .. } | Op::SyncAll | Op::SyncFailed { .. } | Op::Say { .. } => {
+                return None;
+            }
         })
     }
 

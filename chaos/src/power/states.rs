@@ -9,6 +9,7 @@ use super::log::{Entry, Log, What};
 use super::model::{Disk, Effect, Node, Rules, change, folder_of};
 use super::tear::{Part, tears};
 use crate::disk::Image;
+use crate::report::model::{DiskReport, PendingReport};
 use crate::trace::FileId;
 
 /// What became of a pending change.
@@ -141,28 +142,29 @@ impl<'a> States<'a> {
         (disk, key)
     }
 
+    /// The state as it is reported.
+    #[must_use]
+    pub fn report(&self, state: &State) -> DiskReport {
+        let last = &self.log.entries[state.moment];
+        let pending = state.pending.iter().map(|(i, fate)| {
+            let entry = &self.log.entries[*i];
+            PendingReport { what: entry.text.clone(), at: entry.at.to_string(), fate: became(entry, *fate) }
+        });
+        let files = self.image(state).files.into_iter().map(|(name, bytes)| (name, bytes.len() as u64));
+        let after = format!("{} ({})", last.at, last.text);
+        DiskReport { after, pending: pending.collect(), files: files.collect() }
+    }
+
     /// The state in words: what was pending, and what of it arrived.
     #[must_use]
     pub fn describe(&self, state: &State) -> String {
-        let entry = |i: usize| -> &Entry { &self.log.entries[i] };
-        let last = entry(state.moment);
-        let mut text = format!("the power went after {} ({})", last.at, last.text);
-        if state.pending.is_empty() {
-            return text + "; everything was synced";
+        let report = self.report(state);
+        let mut text = format!("the power went after {}", report.after);
+        if report.pending.is_empty() {
+            text += "; everything was synced";
         }
-        for (i, fate) in &state.pending {
-            let became = match fate {
-                Fate::Lost => "lost".to_owned(),
-                Fate::Kept(part) if *part == Part::WHOLE => "arrived".to_owned(),
-                Fate::Kept(part) => match &entry(*i).what {
-                    What::Effect(Effect::Data { offset, data, .. }) => {
-                        let (from, to) = part.bytes(*offset, data.len());
-                        format!("torn: bytes {from} to {to} arrived")
-                    }
-                    _ => "arrived in part".to_owned(),
-                },
-            };
-            text += &format!("\n  not synced: {} ({}): {became}", entry(*i).text, entry(*i).at);
+        for pending in report.pending {
+            text += &format!("\n  not synced: {} ({}): {}", pending.what, pending.at, pending.fate);
         }
         text
     }
@@ -187,6 +189,17 @@ impl<'a> States<'a> {
             }
         }
         true
+    }
+}
+
+fn became(entry: &Entry, fate: Fate) -> String {
+    match (fate, &entry.what) {
+        (Fate::Lost, _) => "lost".to_owned(),
+        (Fate::Kept(part), What::Effect(Effect::Data { offset, data, .. })) if part != Part::WHOLE => {
+            let (from, to) = part.bytes(*offset, data.len());
+            format!("torn: bytes {from} to {to} arrived")
+        }
+        (Fate::Kept(_), _) => "arrived".to_owned(),
     }
 }
 

@@ -316,6 +316,23 @@ mod tests {
     }
 
     #[test]
+    fn a_power_cut_shows_what_was_pending_and_what_lay_on_the_disk() {
+        use crate::report::model::{DiskReport, PendingReport};
+        let mut report = sample::red();
+        let failed = report.scenarios.iter_mut().find(|scenario| scenario.verdict != VerdictKind::Holds);
+        let [what, at, fate] = ["link artifacts/t1-2.md", "write_artifact:2/linkat#1", "lost"].map(str::to_owned);
+        failed.expect("a failure").disk = Some(DiskReport {
+            after: "close/exit#1".to_owned(),
+            pending: vec![PendingReport { what, at, fate }],
+            files: vec![("state.db".to_owned(), 4711)],
+        });
+        let page = page(&report);
+        for text in ["link artifacts/t1-2.md", "write_artifact:2/linkat#1", "class=\"bad\">lost", "4711 bytes"] {
+            assert!(page.contains(text), "{text}");
+        }
+    }
+
+    #[test]
     fn kills_are_gaps_between_the_bars() {
         let page = page(&sample::green());
         let kills: usize =

@@ -123,6 +123,31 @@ pub struct ScenarioReport {
     pub cell: Option<Cell>,
     /// Every process of the scenario, in the order in which they began.
     pub timeline: Vec<RunTimeline>,
+    /// For a power cut that lost something, what lay on the disk.
+    #[serde(default)]
+    pub disk: Option<DiskReport>,
+}
+
+/// A disk after a power cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskReport {
+    /// The last thing that had happened, in words.
+    pub after: String,
+    /// What had been done and was not synced, in order.
+    pub pending: Vec<PendingReport>,
+    /// The files that the disk shows, with their size in bytes.
+    pub files: Vec<(String, u64)>,
+}
+
+/// One change that was not synced at a power cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingReport {
+    /// The change in words, e.g. `link artifacts/t1-2.md`.
+    pub what: String,
+    /// The address of its call, e.g. `write_artifact:2/linkat#1`.
+    pub at: String,
+    /// What became of it: `arrived`, `lost`, or how it was torn.
+    pub fate: String,
 }
 
 /// A judgement in one word.

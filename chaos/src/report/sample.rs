@@ -153,6 +153,7 @@ fn scenario(method: &str, plan: &str, cell: Option<Cell>, kills: &[&str]) -> Sce
         note: None,
         cell,
         timeline: timeline(kills),
+        disk: None,
     }
 }
 

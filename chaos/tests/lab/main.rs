@@ -1,7 +1,9 @@
 //! The lab as a process, against a real agent and against broken ones.
 
 mod broken_agents;
+mod deep;
 mod exit_codes;
 mod fuzz;
+mod inbox;
 mod replay;
 mod support;

@@ -42,11 +42,17 @@ impl Broken {
         for name in ["agent.py", "tools.py"] {
             std::fs::copy(fixture().join(name), dir.path().join(name)).expect("copy");
         }
-        let path = dir.path().join(file);
+        let broken = Self { dir };
+        broken.also(file, from, to);
+        broken
+    }
+
+    /// Replaces one more text.
+    pub(crate) fn also(&self, file: &str, from: &str, to: &str) {
+        let path = self.dir.path().join(file);
         let text = std::fs::read_to_string(&path).expect("read");
         assert!(text.contains(from), "{file} has no `{from}` any more");
         std::fs::write(&path, text.replacen(from, to, 1)).expect("write");
-        Self { dir }
     }
 
     pub(crate) fn command(&self) -> String {

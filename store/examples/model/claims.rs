@@ -21,8 +21,8 @@ pub(crate) const RECOVERY_STABLE: &str = "recovery is idempotent";
 pub(crate) const NO_DEAD_END: &str = "an open task can be brought to its end";
 pub(crate) const RUNS_END: &str = "runs do not hinder each other for ever";
 
-/// More runs than any bounded number of faults can make necessary.
-pub(crate) const MOST_RUNS: u8 = 10;
+/// More runs than the few faults of these worlds can cause; the deep ones have up to a dozen.
+pub(crate) const MOST_RUNS: u8 = 20;
 /// The longest way to the end that a run without faults may need, with everything that is undone first.
 const LONGEST_WAY: u32 = 120;
 

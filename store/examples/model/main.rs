@@ -59,7 +59,8 @@ fn world(config: Config, at_least: usize) -> (String, bool) {
     let explored = explore(config);
     let Config { runners, steps, max_attempts, faults, .. } = config;
     let mut text = format!(
-        "runners {runners}, steps {steps}, attempts {max_attempts}; at most: crashes {}, errors {}, lost locks {}, retries {}\n\
+        "runners {runners}, steps {steps}, attempts {max_attempts}; \
+         at most: crashes {}, errors {}, lost locks {}, retries {}\n\
          {} states by {} actions in {:.1} s\n",
         faults.crashes,
         faults.errors,

@@ -44,8 +44,11 @@ fn every_claim_is_broken_by_some_bug() {
         (claims::RUNS_END, Bug::NoLock),
     ];
     assert_eq!(rest, BTreeSet::from(later.map(|(claim, _)| claim)));
+    // Two processes fence each other for ever without any fault, and with faults that takes long to find.
+    let faults = Faults { errors: 0, expiries: 0, retries: 0, ..Config::SMALL.faults };
+    let config = Config { faults, ..Config::SMALL };
     for (claim, bug) in later {
-        let found = counterexample(World { config: Config::SMALL.with(bug), only: Some(claim) });
+        let found = counterexample(World { config: config.with(bug), only: Some(claim) });
         assert_eq!(found.expect("is found").broken, [claim]);
     }
 }
@@ -56,6 +59,14 @@ fn an_unfenced_commit_ruins_the_journal() {
     let config = Config::SMALL.with(Bug::UnfencedCommit);
     let found = counterexample(World { config, only: Some(claims::REPLAYS) }).expect("is found");
     assert_eq!(found.broken, [claims::REPLAYS]);
+}
+
+/// What the fence and the rows guard, they guard alone; the lock is what lets a run get on.
+#[test]
+fn without_the_lock_only_progress_is_lost() {
+    let faults = Faults { errors: 0, expiries: 0, retries: 0, ..Config::SMALL.faults };
+    let explored = explore(Config { faults, ..Config::SMALL }.with(Bug::NoLock));
+    assert_eq!(explored.broken, [claims::ONE_AT_A_TIME, claims::RUNS_END], "{explored:?}");
 }
 
 #[test]

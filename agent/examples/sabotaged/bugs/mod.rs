@@ -21,7 +21,7 @@ pub(crate) struct Bug {
     pub(crate) methods: &'static [&'static str],
     /// Which part of their scenarios is enough, as the lab's `--shard` has it.
     pub(crate) part: &'static str,
-    /// The judges that must find it; others may.
+    /// The judges of which one at least must find it; others may.
     pub(crate) caught_by: &'static [&'static str],
     /// What it would take to show it, where no method does.
     pub(crate) open: Option<&'static str>,

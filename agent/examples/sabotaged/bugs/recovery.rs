@@ -25,7 +25,7 @@ pub(super) static BUGS: &[Bug] = &[
         name: "recovery_not_listed",
         about: "Recovery is journaled, but run_started does not list it.",
         caught_by: &["recovery_explicit"],
-        plant: Plant { edit: |unit| list_recovered(unit, false), ..HONEST },
+        plant: Plant { edit: list_nothing, ..HONEST },
         ..BUG
     },
     Bug {
@@ -192,11 +192,9 @@ fn is_announcement(event: &Event) -> bool {
     matches!(event, Event::RunStarted { .. })
 }
 
-fn list_recovered(unit: &mut Unit, listed: bool) {
+fn list_nothing(unit: &mut Unit) {
     for event in &mut unit.events {
-        if let Event::RunStarted { recovered, .. } = event
-            && !listed
-        {
+        if let Event::RunStarted { recovered, .. } = event {
             recovered.clear();
         }
     }
@@ -204,7 +202,7 @@ fn list_recovered(unit: &mut Unit, listed: bool) {
 
 fn silent_recovery(unit: &mut Unit) {
     unit.events.retain(|event| !is_recovery(event));
-    list_recovered(unit, false);
+    list_nothing(unit);
 }
 
 fn recover_all(unit: &mut Unit) {
