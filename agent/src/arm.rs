@@ -28,9 +28,12 @@ pub(crate) fn arm(config: &Config) -> Result<Crash, Failure> {
     let at = config.crash_at.clone();
     Ok(Crash::watching(move |point| {
         if let Some(mut file) = record.as_ref() {
-            // One write per line, and the file says what was passed even if the next instruction is the last. A
-            // recording that cannot be written shows as a missing line to whoever reads it.
-            let _best_effort = file.write_all(format!("{point}\n").as_bytes());
+            // One write per line, so that the file says what was passed even if the next instruction is the last. A
+            // recording with a gap would make a crash test pass that has tested nothing.
+            if let Err(error) = file.write_all(format!("{point}\n").as_bytes()) {
+                let _best_effort = writeln!(anstream::stderr(), "agent: cannot write AGENT_CRASH_RECORD: {error}");
+                std::process::exit(Exit::Io as i32);
+            }
         }
         if at.as_ref() == Some(point) {
             die();

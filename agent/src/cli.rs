@@ -66,6 +66,8 @@ enum Command {
         json: bool,
     },
     /// Check database, journal and artifacts against each other; changes nothing.
+    ///
+    /// Artifacts are looked for where the steps said that they are: call it from the folder that the task ran in.
     Verify {
         /// Only this task.
         task_id: Option<String>,

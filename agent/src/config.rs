@@ -52,19 +52,11 @@ impl Config {
     /// # Errors
     /// A value that cannot be understood, with its variable.
     pub fn from_env() -> Result<Self, Failure> {
-        let engine = match text("AGENT_LLM")?.as_deref() {
-            None | Some("stub") => Engine::Stub,
-            Some("ollama") => Engine::Ollama(Ollama {
-                url: text("OLLAMA_URL")?.unwrap_or_else(|| "http://127.0.0.1:11434".to_owned()),
-                model: text("OLLAMA_MODEL")?.unwrap_or_else(|| "llama3.2".to_owned()),
-                timeout: seconds("AGENT_LLM_TIMEOUT")?.unwrap_or(Duration::from_secs(300)),
-            }),
-            Some(other) => return Err(refused("AGENT_LLM", other, "stub or ollama")),
-        };
+        refuse_misspelt()?;
         let world = World {
-            artifacts: path("AGENT_ARTIFACTS")?.unwrap_or_else(|| PathBuf::from("artifacts")),
+            artifacts: text("AGENT_ARTIFACTS")?.map_or_else(|| PathBuf::from("artifacts"), PathBuf::from),
             unsafe_effects: flag("AGENT_UNSAFE_EFFECTS")?,
-            engine,
+            engine: engine()?,
         };
         Ok(Self {
             world,
@@ -74,6 +66,39 @@ impl Config {
             crash_record: path("AGENT_CRASH_RECORD")?,
             unsafe_keys: flag("AGENT_UNSAFE_KEYS")?,
         })
+    }
+}
+
+/// Names that begin like one of ours and are none: other programs have variables named `AGENT_…` too, but none like
+/// these, and a crash test that was asked for in vain would pass.
+fn refuse_misspelt() -> Result<(), Failure> {
+    const BEGINNINGS: [&str; 6] = ["AGENT_ART", "AGENT_CRASH", "AGENT_LLM", "AGENT_MAX", "AGENT_STEP", "AGENT_UNSAFE"];
+    let known = |name: &str| VARIABLES.iter().any(|(names, _)| names.split(", ").any(|known| known == name));
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) && !known(&name) {
+            return Err(Failure::new(Exit::Usage, format!("{name} is set and there is no such variable; see --help")));
+        }
+    }
+    Ok(())
+}
+
+fn engine() -> Result<Engine, Failure> {
+    let timeout = seconds("AGENT_LLM_TIMEOUT")?.unwrap_or(Duration::from_secs(300));
+    match text("AGENT_LLM")?.as_deref() {
+        None | Some("stub") => Ok(Engine::Stub),
+        Some("ollama") => {
+            let url = text("OLLAMA_URL")?.unwrap_or_else(|| "http://127.0.0.1:11434".to_owned());
+            if !url
+                .strip_prefix("http://")
+                .is_some_and(|host| host.starts_with(|c: char| c.is_alphanumeric() || c == '['))
+            {
+                return Err(refused("OLLAMA_URL", &url, "an address such as http://127.0.0.1:11434"));
+            }
+            let model = text("OLLAMA_MODEL")?.unwrap_or_else(|| "llama3.2".to_owned());
+            Ok(Engine::Ollama(Ollama { url, model, timeout }))
+        }
+        Some(other) => Err(refused("AGENT_LLM", other, "stub or ollama")),
     }
 }
 

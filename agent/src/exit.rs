@@ -40,11 +40,17 @@ pub const EXIT_CODES: &[(Exit, &str)] = &[
     (Exit::BadPlan, "the plan is not valid; nothing was stored"),
     (Exit::NoInput, "a file that is needed is missing or cannot be read"),
     (Exit::Internal, "a bug in this program"),
-    (Exit::CannotCreate, "cannot be created, such as a task or backup that exists already"),
+    (
+        Exit::CannotCreate,
+        "cannot be created or written: a task or backup that exists already, a place that is read-only",
+    ),
     (Exit::Io, "reading, writing or syncing failed, or the disk is full; nothing committed is lost"),
     (Exit::Busy, "another process kept the database busy for too long; try again"),
     (Exit::LeaseLost, "a later run has taken the task over; this one stopped"),
-    (Exit::BadStore, "the database is not ours, too new, damaged or out of order; it was not changed"),
+    (
+        Exit::BadStore,
+        "the database is not ours, too new, damaged, or was changed by somebody else; this program did not change it",
+    ),
     (Exit::Interrupted, "stopped by SIGINT between two commits"),
     (Exit::Terminated, "stopped by SIGTERM between two commits"),
 ];
@@ -97,10 +103,10 @@ impl From<StoreError> for Failure {
         let exit = match error.kind() {
             ErrorKind::Busy => Exit::Busy,
             ErrorKind::Held => Exit::Held,
-            ErrorKind::Fenced | ErrorKind::Conflict => Exit::LeaseLost,
-            ErrorKind::Missing => Exit::NoInput,
+            ErrorKind::Fenced => Exit::LeaseLost,
+            ErrorKind::Missing | ErrorKind::Unreadable => Exit::NoInput,
             ErrorKind::Exists | ErrorKind::Refused => Exit::CannotCreate,
-            ErrorKind::Foreign | ErrorKind::Newer | ErrorKind::Corrupt => Exit::BadStore,
+            ErrorKind::Foreign | ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::Conflict => Exit::BadStore,
             ErrorKind::Io => Exit::Io,
         };
         Self::new(exit, error.to_string())
@@ -125,8 +131,9 @@ mod tests {
     #[case(ErrorKind::Busy, 75)]
     #[case(ErrorKind::Held, 3)]
     #[case(ErrorKind::Fenced, 76)]
-    #[case(ErrorKind::Conflict, 76)]
+    #[case(ErrorKind::Conflict, 78)]
     #[case(ErrorKind::Missing, 66)]
+    #[case(ErrorKind::Unreadable, 66)]
     #[case(ErrorKind::Exists, 73)]
     #[case(ErrorKind::Refused, 73)]
     #[case(ErrorKind::Foreign, 78)]

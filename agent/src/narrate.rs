@@ -13,7 +13,9 @@ pub(crate) fn sentence(entry: &JournalEntry) -> String {
 
 fn words(event: &Event) -> String {
     match event {
-        Event::TaskCreated { steps } => format!("the task is stored with its plan of {steps} steps"),
+        Event::TaskCreated { steps } => {
+            format!("the task is stored with its plan of {steps} step{}", if *steps == 1 { "" } else { "s" })
+        }
         Event::RunStarted { recovered, .. } if recovered.is_empty() => "a run begins".to_owned(),
         Event::RunStarted { recovered, .. } => format!("a new run begins, after recovering {}", steps(recovered)),
         Event::StepRecovered { step } => {

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: stop between two commits.
+//! SIGTERM and SIGINT: stop between two commits. SIGHUP is left as it was found, since `nohup` has it ignored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

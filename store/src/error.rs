@@ -21,7 +21,9 @@ pub enum ErrorKind {
     Newer,
     /// The database is damaged, or a stored value does not decode.
     Corrupt,
-    /// The operating system refused: permissions, read-only, missing folder.
+    /// The file or its folder may not be read.
+    Unreadable,
+    /// The operating system refused to write: permissions, read-only, missing folder.
     Refused,
     /// Reading, writing or syncing failed, or the disk is full. What was not committed is lost, nothing else.
     Io,

@@ -33,11 +33,7 @@ enum Task {
         args: Vec<String>,
     },
     /// Test the lab: each planted bug must be caught, the honest agent must hold.
-    Sabotage {
-        /// Try every bug with every method, to see which method sees what; takes many minutes.
-        #[arg(long)]
-        full: bool,
-    },
+    Sabotage,
     /// The shipped machine under every interleaving of several processes; each planted bug must be found.
     Model {
         /// Explore larger worlds instead: millions of states, minutes.
@@ -59,7 +55,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::Test => test::run(),
         Task::Chaos { args } => chaos::run(&args),
-        Task::Sabotage { full } => sabotage::run(full),
+        Task::Sabotage => sabotage::run(),
         Task::Model { deep, bug } => model::run(deep, bug.as_deref()),
         Task::Bench => bench::run(),
         Task::Tidy => tidy::run(),

@@ -15,7 +15,7 @@ pub(crate) fn run() -> Result<()> {
     stage("tests", || util::run(&mut util::cargo(&["test", "--quiet", "--workspace"])))?;
     stage("model", || model::run(false, None))?;
     stage("chaos", || chaos::run(&[]))?;
-    stage("sabotage", || sabotage::run(false))
+    stage("sabotage", sabotage::run)
 }
 
 /// Features of one member must not hide what another forgot to ask for.

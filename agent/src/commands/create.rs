@@ -8,7 +8,7 @@ use store::model::{Plan, RunId, codec};
 use store::sqlite::SqliteStore;
 use store::{Clock, NewTask, SystemClock, limits};
 
-use super::{Parts, say, task_id};
+use super::{Parts, counted, say, task_id};
 use crate::arm::{self, Course};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
@@ -39,7 +39,7 @@ pub fn create_with(
     let crash = arm::arm(config)?;
     let mut store = (parts.store)(SqliteStore::open_or_create(db, crash.clone())?, &crash);
     store.create(&NewTask { id: &task, plan: &plan, run: &RunId::random(), at: SystemClock.now() })?;
-    say!("task `{task}` is created with {steps} steps; `agent run` runs it");
+    say!("task `{task}` is created with {}; `agent run` runs it", counted(steps, "step"));
     Ok(Exit::Done)
 }
 

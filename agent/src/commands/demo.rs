@@ -165,10 +165,11 @@ impl Act<'_> {
     fn tell_journal(&mut self) -> Result<(), Failure> {
         let (mut reader, task) = self.reader()?;
         self.out.line("\nIts journal, in words:")?;
-        let mut run = None;
+        let (mut run, mut processes) = (None, 0);
         for entry in reader.journal(Some(&task), 0, limits::JOURNAL_PAGE)? {
             if run.as_ref() != Some(&entry.run) {
-                self.out.line(&format!("  process {}", entry.run))?;
+                processes += 1;
+                self.out.line(&format!("  process {processes}"))?;
                 run = Some(entry.run.clone());
             }
             self.out.line(&format!("    {:>2}  {}", entry.seq, narrate::sentence(&entry)))?;

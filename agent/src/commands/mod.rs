@@ -42,10 +42,15 @@ use crate::exit::{Exit, Failure};
 macro_rules! say {
     ($($arg:tt)*) => {{
         use std::io::Write as _;
-        let _best_effort = writeln!(anstream::stderr(), $($arg)*);
+        let _best_effort = writeln!(anstream::stderr(), "{}", $crate::exit::printable(&format!($($arg)*)));
     }};
 }
 pub(crate) use say;
+
+/// A number with its noun.
+fn counted(number: u32, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
 
 fn task_id(text: &str) -> Result<TaskId, Failure> {
     TaskId::new(text).map_err(|error| Failure::new(Exit::Usage, error.to_string()))

@@ -83,6 +83,39 @@ fn settings_of_the_model_are_checked_where_a_model_is_asked(#[case] name: &str, 
     assert_eq!(lab.tree(), before);
 }
 
+/// `AGENT_CRASH_ATT=after_effect:2` tested nothing, and passed.
+#[rstest]
+#[case("AGENT_CRASH_ATT")]
+#[case("AGENT_MAX_ATEMPTS")]
+#[case("AGENT_UNSAFE_EFFECT")]
+#[case("AGENT_ARTEFACTS")]
+fn a_name_that_is_misspelt_is_refused(#[case] name: &str) {
+    let lab = Lab::with_task();
+    let before = lab.tree();
+    lab.call(["run", "t1"]).env(name, "1").ran().fails(64).says(name);
+    assert_eq!(lab.tree(), before);
+    lab.call(["run", "t1"]).env("AGENT_NAME", "of a build server").ran().exits(0);
+}
+
+#[rstest]
+#[case("foo")]
+#[case("http://")]
+#[case("ftp://host")]
+fn an_address_of_the_model_that_is_none_is_refused_before_it_costs_an_attempt(#[case] url: &str) {
+    let lab = Lab::with_task();
+    let before = lab.tree();
+    lab.call(["run", "t1"]).env("AGENT_LLM", "ollama").env("OLLAMA_URL", url).ran().fails(64).says("OLLAMA_URL");
+    assert_eq!(lab.tree(), before);
+}
+
+/// A recording with a gap names fewer places to kill at than there are.
+#[test]
+fn a_recording_that_cannot_be_written_ends_the_run() {
+    let lab = Lab::with_task();
+    lab.call(["run", "t1"]).env("AGENT_CRASH_RECORD", "/dev/full").ran().fails(74).says("AGENT_CRASH_RECORD");
+    lab.agent(["run", "t1"]).exits(0);
+}
+
 #[test]
 fn a_value_that_is_not_utf_8_is_refused() {
     let lab = Lab::with_task();
@@ -117,13 +150,14 @@ fn a_retry_refuses_a_slip_like_a_run() {
     }
 }
 
-/// The output names the report as text; that it cannot is found before the report is published.
+/// The output names the report as text, so such a folder cannot be used; it once cost all attempts to say so.
 #[test]
-fn an_artifacts_folder_that_is_not_utf_8_is_refused_before_the_effect() {
+fn an_artifacts_folder_that_is_not_utf_8_is_refused_before_it_costs_an_attempt() {
     let lab = Lab::with_task();
-    let ran = lab.call(["run", "t1"]).env("AGENT_ARTIFACTS", OsStr::from_bytes(b"art\xff")).ran().exits(2);
-    assert!(ran.stderr.contains("not UTF-8"), "{ran:?}");
-    assert!(lab.tree().into_keys().all(|path| !path.starts_with("art")));
+    let before = lab.tree();
+    let folder = OsStr::from_bytes(b"art\xff");
+    lab.call(["run", "t1"]).env("AGENT_ARTIFACTS", folder).ran().fails(64).says("AGENT_ARTIFACTS");
+    assert_eq!(lab.tree(), before);
 }
 
 #[test]

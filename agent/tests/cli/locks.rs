@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use fixtures::contract;
 use nix::sys::signal::Signal;
+use rstest::rstest;
 
 use crate::journal::{assert_sound, recovered};
 use crate::lab::{Lab, Started};
@@ -114,6 +115,20 @@ fn a_run_whose_lock_file_was_removed_is_fenced_off() {
     assert_eq!(lab.journal("t1"), journal, "it wrote nothing after it was taken over");
     assert_sound(&lab, "t1", None);
     assert_eq!(lab.artifacts(), ["t1-2.md"]);
+}
+
+/// A run whose database was moved away went on, said that it was done, and left the old state under the new name.
+#[rstest]
+#[case::moved("mv state.db moved.db")]
+#[case::removed("rm state.db state.db-wal state.db-shm")]
+#[case::emptied(": > state.db")]
+#[case::replaced("cp state.db other.db && mv other.db state.db")]
+fn a_run_whose_database_is_taken_away_stops_and_says_so(#[case] what: &str) {
+    let lab = Lab::with_task();
+    let run = sleeping(&lab, "0.3");
+    let done = std::process::Command::new("sh").args(["-c", what]).current_dir(lab.path("")).status().unwrap();
+    assert!(done.success());
+    run.ended().fails(78).says("state.db is no longer the file");
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn a_report_that_was_changed_or_deleted_is_named() {
     assert!(found[0]["what"].as_str().unwrap().contains("artifacts/t1-2.md"), "{found:?}");
     fs::remove_file(lab.path("artifacts/t1-2.md")).unwrap();
     let found = findings(&lab);
-    assert!(found[0]["what"].as_str().unwrap().contains("No such file"), "{found:?}");
+    assert!(found[0]["what"].as_str().unwrap().contains("artifacts/t1-2.md is missing"), "{found:?}");
     assert_eq!(found.len(), 1);
     let text = lab.agent(["verify", "t1"]).exits(5).stdout;
     assert!(text.starts_with("task `t1`, step 2: "), "{text}");

@@ -21,6 +21,10 @@ use crate::plan::PlanCase;
 use crate::process::Ended;
 use crate::verdict::Verdict;
 
+/// Exit codes of a run that a signal has stopped in good order.
+const INTERRUPTED: i32 = 130;
+const TERMINATED: i32 = 143;
+
 /// Of a run on a finished task; no event of the journal.
 const ALREADY: &str = "already_done";
 
@@ -132,8 +136,8 @@ impl Work<'_> {
         wrong
     }
 
-    /// Lines that cannot be read are those that a kill has torn, and a torn one
-    /// gets nothing but its end.
+    /// Lines that cannot be read are those that a kill or an error has torn, and a
+    /// torn one gets nothing but its end.
     fn mixed(&self, old: &[u8], more: &[u8]) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut rest = more.split(|byte| *byte == b'\n');
@@ -143,9 +147,9 @@ impl Work<'_> {
         }
         let is_line = |line: &&[u8]| serde_json::from_slice::<Value>(line).is_ok_and(|line| line.is_object());
         let unreadable = rest.filter(|line| !line.is_empty() && !is_line(line)).count();
-        let kills = self.runs.clone().filter(|&i| !self.ended_by_itself(i)).count();
-        if unreadable > kills {
-            wrong.push(format!("{unreadable} new lines are no JSON objects, after {kills} kills"));
+        let cuts = self.runs.clone().filter(|&i| self.was_cut(i)).count();
+        if unreadable > cuts {
+            wrong.push(format!("{unreadable} new lines are no JSON objects, after {cuts} kills and errors"));
         }
         wrong
     }
@@ -213,8 +217,8 @@ impl Work<'_> {
         let is_done = self.after.tables.task(task).is_some_and(|row| row.status == "done");
         // Of several runs one has brought it to its end.
         let least = ended(0).count().saturating_sub(usize::from(!was_done));
-        let killed = self.of(task).filter(|&i| is_done && !self.ended_by_itself(i)).count();
-        if (least..=least + killed).contains(&said) {
+        let cut = self.of(task).filter(|&i| is_done && self.was_cut(i)).count();
+        if (least..=least + cut).contains(&said) {
             return None;
         }
         Some(format!("{said} new lines say {ALREADY}, must be {least}"))
@@ -229,8 +233,9 @@ impl Work<'_> {
         self.evidence.runs[run].outcome.ended == Ended::Exited(3)
     }
 
-    fn ended_by_itself(&self, run: usize) -> bool {
-        matches!(self.evidence.runs[run].outcome.ended, Ended::Exited(_))
+    /// Whether it was killed, or stopped by an error such as a full disk.
+    fn was_cut(&self, run: usize) -> bool {
+        !matches!(self.evidence.runs[run].outcome.ended, Ended::Exited(0 | 2 | 3 | INTERRUPTED | TERMINATED))
     }
 }
 

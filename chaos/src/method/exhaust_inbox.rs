@@ -11,7 +11,7 @@ use crate::damage::Damage;
 use crate::discover::damage_point;
 use crate::disk::{Tape, record};
 use crate::error::LabError;
-use crate::facts::{Evidence, Expect, RunRecord, TaskEnd};
+use crate::facts::{Evidence, Expect, RunRecord, Snapshot, TaskEnd};
 use crate::process::{Ended, Outcome};
 use crate::sandbox::Sandbox;
 use crate::scenario::{Played, Scenario};
@@ -20,9 +20,9 @@ use crate::stage::{Env, Stage, TASK};
 use crate::trace;
 
 /// A tape with what came before it.
-struct Reel {
+pub(super) struct Reel {
     before: Evidence,
-    tape: Tape,
+    pub(super) tape: Tape,
 }
 
 /// See the file's head.
@@ -41,7 +41,11 @@ pub(super) fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     Ok(all)
 }
 
-fn reel(bench: &Bench, damage: Option<Damage>) -> Result<Reel, LabError> {
+/// `inbox` on tape: from nothing, or on a damaged log.
+///
+/// # Errors
+/// The lab's own failures.
+pub(super) fn reel(bench: &Bench, damage: Option<Damage>) -> Result<Reel, LabError> {
     let mut stage = Stage::single(&bench.lab, &bench.case)?;
     if let Some(damage) = damage {
         stage.run(TASK, Some(&Kill::Point(damage_point(&bench.case))), Expect::Dies, &[])?;
@@ -76,27 +80,39 @@ fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, damage: Option<Damage>, at: us
 
 fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
     let frame = &reel.tape.frames[at];
-    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+    let sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
     reel.tape.images[frame.image].write(&sandbox.world())?;
     let seen = &reel.tape.seen[frame.image];
     let left = sandbox.look_around(seen.0.clone(), seen.1.clone())?;
-    let killed = Outcome { ended: Ended::Signaled(9), survivors: None, ..reel.tape.outcome.clone() };
+    let outcome = Outcome { ended: Ended::Signaled(9), survivors: None, ..reel.tape.outcome.clone() };
+    let kill = Some(Kill::Call(frame.at.clone()));
+    let killed = run(kill, Expect::MayDie, outcome, left);
+    let mut played = to_the_end(bench, reel, sandbox, killed)?;
+    played.note = remark(reel.tape.threads, &reel.tape.blind);
+    Ok(played)
+}
+
+/// A run of the task, and what it has left.
+pub(super) fn run(kill: Option<Kill>, expect: Expect, outcome: Outcome, after: Snapshot) -> RunRecord {
+    RunRecord { task: TASK.to_owned(), signalled: kill.is_some(), kill, expect, outcome, after: Some(after) }
+}
+
+/// The same line once more after a run that went wrong, and the verdict on all of it.
+///
+/// # Errors
+/// The lab's own failures.
+pub(super) fn to_the_end(
+    bench: &Bench,
+    reel: &Reel,
+    mut sandbox: Sandbox,
+    wrong: RunRecord,
+) -> Result<Played, LabError> {
     let words = bench.case.words(TASK);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let running = sandbox.start(&bench.lab.target, &words, &[])?;
     let outcome = sandbox.finish(running)?;
-    let run = |kill: Option<Kill>, expect, outcome, after| RunRecord {
-        task: TASK.to_owned(),
-        signalled: kill.is_some(),
-        kill,
-        expect,
-        outcome,
-        after: Some(after),
-    };
     let mut evidence = reel.before.clone();
-    evidence.runs.push(run(Some(Kill::Call(frame.at.clone())), Expect::MayDie, killed, left));
+    evidence.runs.push(wrong);
     evidence.runs.push(run(None, Expect::Ends(0), outcome, sandbox.look()?));
-    let mut played = Played::judged(evidence, &bench.baseline);
-    played.note = remark(reel.tape.threads, &reel.tape.blind);
-    Ok(played)
+    Ok(Played::judged(evidence, &bench.baseline))
 }

@@ -8,6 +8,7 @@ mod exhaust;
 mod exhaust_inbox;
 mod external;
 mod faults;
+mod faults_inbox;
 pub mod fuzz;
 mod log;
 mod neighbours;
@@ -62,9 +63,8 @@ pub const ALL: [Method; 18] = [
 ];
 
 /// Methods that leave the inbox case out, and why.
-const NOT_FOR_INBOX: [(&str, &str); 4] = [
+const NOT_FOR_INBOX: [(&str, &str); 3] = [
     (power::METHOD.name, "it traces `create` and `run`, not `inbox`"),
-    (faults::METHOD.name, "it traces `create` and `run`, not `inbox`"),
     (pause::METHOD.name, "it traces `create` and `run`, not `inbox`"),
     (control::METHOD.name, "its steps have no effect of their own that could double"),
 ];
@@ -78,6 +78,7 @@ impl Method {
         match self.why_not(&bench.case) {
             Some(_) => Ok(Vec::new()),
             None if bench.case.is_inbox() && self.name == exhaust::METHOD.name => exhaust_inbox::scenarios(bench),
+            None if bench.case.is_inbox() && self.name == faults::METHOD.name => faults_inbox::scenarios(bench),
             None => (self.scenarios)(bench),
         }
     }

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::error::{failed, io_failed};
+use super::place::{folder_of, sync_folder};
 use super::reader::SqliteReader;
 use crate::error::{ErrorKind, StoreError};
 
@@ -16,21 +17,20 @@ use crate::error::{ErrorKind, StoreError};
 /// # Errors
 /// [`ErrorKind::Exists`] where `to` exists: a backup never replaces anything.
 pub fn backup(from: &Path, to: &Path) -> Result<(), StoreError> {
-    let folder = match to.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(to);
     if fs::symlink_metadata(to).is_ok() {
         return Err(exists(to));
     }
     let mut source = SqliteReader::open(from)?;
     // A copy of a damaged database would pass for a safe one.
     source.check_small()?;
-    let temporary = tempfile::Builder::new()
-        .prefix(".backup-")
-        .suffix(".tmp")
-        .tempdir_in(folder)
-        .map_err(io_failed("write to", folder))?;
+    sweep(folder);
+    let temporary = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempdir_in(folder).map_err(|error| {
+        StoreError::new(ErrorKind::Refused, format!("cannot write to {}: {}", folder.display(), error.kind()))
+    })?;
+    // Locked while this process lives, which is how a later backup knows that the folder must not be swept.
+    let lock = temporary.path().join(LOCK);
+    let _held = File::create(&lock).and_then(|file| file.lock().map(|()| file)).map_err(io_failed("lock", &lock))?;
     let copy = temporary.path().join("copy.db");
     source.settled(|tables| copy_pages(tables.conn, &copy))?;
     File::open(&copy).and_then(|file| file.sync_all()).map_err(io_failed("sync", &copy))?;
@@ -39,7 +39,26 @@ pub fn backup(from: &Path, to: &Path) -> Result<(), StoreError> {
         _ => io_failed("name the backup", to)(error),
     })?;
     drop(temporary);
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io_failed("sync the folder", folder))
+    sync_folder(folder)
+}
+
+/// Names of the folders in which copies are made.
+const PREFIX: &str = ".backup-";
+const SUFFIX: &str = ".tmp";
+const LOCK: &str = "lock";
+
+/// Removes what killed backups left. It is not what was asked for, so what cannot be removed stays.
+fn sweep(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(PREFIX)
+            && name.ends_with(SUFFIX)
+            && File::open(path.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok())
+        {
+            let _best_effort = fs::remove_dir_all(&path);
+        }
+    }
 }
 
 fn copy_pages(source: &Connection, copy: &Path) -> Result<(), StoreError> {

@@ -32,7 +32,10 @@ fn kind_of(error: &rusqlite::Error) -> ErrorKind {
             | ErrorCode::PermissionDenied
             | ErrorCode::AuthorizationForStatementDenied => ErrorKind::Refused,
             // A missing table or column is reported as an unknown error: the schema is not what its version says.
-            ErrorCode::DatabaseCorrupt | ErrorCode::Unknown | ErrorCode::TypeMismatch => ErrorKind::Corrupt,
+            ErrorCode::DatabaseCorrupt
+            | ErrorCode::Unknown
+            | ErrorCode::TypeMismatch
+            | ErrorCode::ConstraintViolation => ErrorKind::Corrupt,
             _ => ErrorKind::Io,
         },
         E::SqlInputError { .. }

@@ -3,8 +3,11 @@
 //! [`SqliteReader`] reads and leaves no trace; [`SqliteStore`] writes. Both read through the same [`tables`] queries.
 
 mod backup;
+mod configure;
 mod error;
+mod identity;
 mod lock;
+mod place;
 mod reader;
 mod schema;
 mod tables;

@@ -66,8 +66,18 @@ impl SqliteReader {
     /// Opens `path`.
     ///
     /// # Errors
-    /// [`ErrorKind::Missing`], [`ErrorKind::Foreign`], [`ErrorKind::Newer`], [`ErrorKind::Corrupt`] as they say.
+    /// [`ErrorKind::Missing`], [`ErrorKind::Unreadable`], [`ErrorKind::Foreign`], [`ErrorKind::Newer`], [`ErrorKind::Corrupt`] as they say.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_settled(path).map_err(|error| match error.kind() {
+            ErrorKind::Refused => {
+                let why = format!("cannot read {}: check the permissions of the file and its folder", path.display());
+                StoreError::new(ErrorKind::Unreadable, why)
+            }
+            _ => error,
+        })
+    }
+
+    fn open_settled(path: &Path) -> Result<Self, StoreError> {
         let path = anchored(path);
         let mut last = None;
         for _ in 0..ATTEMPTS {
@@ -199,9 +209,16 @@ fn copied(path: &Path) -> Result<(TempDir, PathBuf), StoreError> {
     Ok((folder, copy))
 }
 
+/// Length of the header that every SQLite database begins with.
+const HEADER_BYTES: u64 = 100;
+
 /// Refuses what is no plain file before SQLite sees it: its own message would only say "unable to open".
 pub(super) fn check_is_file(path: &Path) -> Result<(), StoreError> {
     match fs::metadata(path) {
+        // SQLite takes a file of one byte for an empty one, and would write over it.
+        Ok(meta) if meta.is_file() && (1..HEADER_BYTES).contains(&meta.len()) => {
+            Err(StoreError::new(ErrorKind::Foreign, format!("{} is no SQLite database", path.display())))
+        }
         Ok(meta) if meta.is_file() => Ok(()),
         Ok(_) => Err(StoreError::new(ErrorKind::Foreign, format!("{} is no file", path.display()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

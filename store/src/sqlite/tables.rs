@@ -26,14 +26,13 @@ impl Tables<'_> {
         self.schema == Schema::Empty
     }
 
-    /// True where the database has what version 3 added.
-    fn has_version_3(&self) -> bool {
-        matches!(self.schema, Schema::Version(version) if version >= 3)
+    /// True where the database has what version 2 added.
+    fn has_version_2(&self) -> bool {
+        matches!(self.schema, Schema::Version(version) if version >= 2)
     }
 
-    /// A column that version 1 does not have.
     fn forgiven(&self) -> &'static str {
-        if self.schema == Schema::Version(1) { "0" } else { "forgiven" }
+        if self.has_version_2() { "forgiven" } else { "0" }
     }
 
     pub(super) fn tasks(&self) -> Result<Vec<TaskRow>, StoreError> {
@@ -156,7 +155,7 @@ impl Tables<'_> {
     }
 
     pub(super) fn completion(&self, task: &TaskId) -> Result<Option<Map<String, Value>>, StoreError> {
-        if !self.has_version_3() {
+        if !self.has_version_2() {
             return Ok(None);
         }
         let found =
@@ -168,7 +167,7 @@ impl Tables<'_> {
     }
 
     pub(super) fn log_position(&self, log: &str, task: &TaskId) -> Result<Option<LogPosition>, StoreError> {
-        if !self.has_version_3() {
+        if !self.has_version_2() {
             return Ok(None);
         }
         const OP: &str = "read the log's position";
@@ -196,7 +195,7 @@ impl Tables<'_> {
         const OP: &str = "read the journal";
         match task {
             Some(task) => {
-                let first = if self.has_version_3() {
+                let first = if self.has_version_2() {
                     "coalesce((SELECT first_event FROM tasks WHERE id = ?1), 0)"
                 } else {
                     "0"

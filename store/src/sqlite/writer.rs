@@ -1,15 +1,16 @@
 //! Writing: one transaction per commit, guarded by the lease's token and by the rows' present state.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use serde_json::Value;
 
 use super::Source;
-use super::error::{failed, io_failed};
+use super::configure::configure;
+use super::error::failed;
+use super::identity::Identity;
 use super::lock;
+use super::place::{check_place, folder_of, sync_folder};
 use super::reader::{SqliteReader, anchored, check_is_file};
 use super::schema::{Schema, VERSION, migrate};
 use super::tables::Tables;
@@ -25,6 +26,7 @@ use crate::store::{LogPosition, NewTask, Store};
 pub struct SqliteStore {
     path: PathBuf,
     conn: Connection,
+    identity: Identity,
     schema: Schema,
     crash: Crash,
     /// Set when a write or sync failed. What the disk holds is then unknown, so the connection is never closed:
@@ -56,14 +58,17 @@ impl SqliteStore {
                 found.check_small()?;
                 found.schema() == Schema::Empty
             }
-            Err(error) if error.kind() == ErrorKind::Missing => true,
+            Err(error) if error.kind() == ErrorKind::Missing => {
+                check_place(&path)?;
+                true
+            }
             Err(error) => return Err(error),
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let mut store = Self::connect(path, flags, crash)?;
         store.migrate()?;
         if fresh {
-            sync_folder(&store.path)?;
+            sync_folder(folder_of(&store.path))?;
         }
         Ok(store)
     }
@@ -72,9 +77,15 @@ impl SqliteStore {
         let conn = Connection::open_with_flags(&path, flags)
             .and_then(|conn| conn.busy_timeout(limits::BUSY_WAIT).map(|()| conn))
             .map_err(failed("open the database", &path))?;
+        // SQLite opens for reading what it may not write, and would then make a WAL that nobody may write either.
+        if conn.is_readonly("main").map_err(failed("open the database", &path))? {
+            let why = format!("{} may not be written: check its permissions", path.display());
+            return Err(StoreError::new(ErrorKind::Refused, why));
+        }
+        let identity = Identity::of(&path)?;
         configure(&conn, &path)?;
         let schema = Schema::of(&conn, &path)?;
-        Ok(Self { path, conn, schema, crash, poisoned: false })
+        Ok(Self { path, conn, identity, schema, crash, poisoned: false })
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {
@@ -104,6 +115,7 @@ impl SqliteStore {
         let path = self.path.clone();
         let failed = failed(OP, &path);
         let crash = self.crash.clone();
+        let identity = self.identity;
         let tx = self.begin(OP)?;
         let id = task.id.as_str();
         let completion = task.plan.completion().map(|completion| Value::Object(completion.clone()).to_string());
@@ -130,6 +142,7 @@ impl SqliteStore {
             }
         }
         journal(&tx, task.id, task.run, task.at, &Event::TaskCreated { steps }).map_err(&failed)?;
+        identity.check(&path)?;
         let points = crash.scope(None);
         points.point(COMMIT_WRITTEN);
         tx.commit().map_err(&failed)?;
@@ -175,6 +188,7 @@ impl SqliteStore {
         let crash = self.crash.clone();
         let points = crash.scope(commit.events().iter().find_map(Event::step));
         let (task, run) = (commit.lease().task(), commit.lease().run());
+        let identity = self.identity;
         let tx = self.begin(OP)?;
         check_fence(&tx, commit.lease(), &failed)?;
         for change in commit.steps() {
@@ -185,6 +199,10 @@ impl SqliteStore {
         }
         for event in commit.events() {
             journal(&tx, task, run, commit.at(), event).map_err(&failed)?;
+        }
+        // Before a promise is made, not at each start: a call saved, and the end of that very step looks.
+        if !matches!(commit.events(), [Event::StepStarted { .. }]) {
+            identity.check(&path)?;
         }
         points.point(COMMIT_WRITTEN);
         tx.commit().map_err(&failed)?;
@@ -249,7 +267,10 @@ fn check_fence(tx: &Transaction<'_>, lease: &Lease, failed: Failed<'_>) -> Resul
     let fence: i64 = tx
         .prepare_cached("SELECT fence FROM tasks WHERE id = ?1")
         .and_then(|mut query| query.query_row([lease.task().as_str()], |row| row.get(0)))
-        .map_err(failed)?;
+        .map_err(|error| match error {
+            rusqlite::Error::QueryReturnedNoRows => changed_by_others(&format!("task `{}`", lease.task())),
+            error => failed(error),
+        })?;
     if FencingToken(fence) == lease.token() {
         return Ok(());
     }
@@ -315,9 +336,12 @@ fn expect_one(changed: usize, what: impl FnOnce() -> String) -> Result<(), Store
     if changed == 1 {
         return Ok(());
     }
-    let why =
-        format!("{} is not as this run left it: somebody else has changed the database; see `agent verify`", what());
-    Err(StoreError::new(ErrorKind::Conflict, why))
+    Err(changed_by_others(&what()))
+}
+
+fn changed_by_others(what: &str) -> StoreError {
+    let why = format!("{what} is not as this run left it: somebody else has changed the database; see `agent verify`");
+    StoreError::new(ErrorKind::Conflict, why)
 }
 
 fn journal(tx: &Transaction<'_>, task: &TaskId, run: &RunId, at: f64, event: &Event) -> rusqlite::Result<()> {
@@ -331,84 +355,4 @@ fn journal(tx: &Transaction<'_>, task: &TaskId, run: &RunId, at: f64, event: &Ev
             codec::event_data(event).to_string()
         ])?;
     Ok(())
-}
-
-/// Sets what durability rests on and reads it back: SQLite takes a pragma that it does not understand without a word.
-fn configure(conn: &Connection, path: &Path) -> Result<(), StoreError> {
-    let failed = failed("configure the database", path);
-    let mode = loop_while_busy(|| conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)));
-    let mode = mode.map_err(&failed)?;
-    conn.execute_batch(&format!(
-        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = {};",
-        limits::WAL_AUTOCHECKPOINT_PAGES
-    ))
-    .map_err(&failed)?;
-    let number = |pragma: &str| conn.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i64>(0));
-    let (sync, keys) = (number("synchronous").map_err(&failed)?, number("foreign_keys").map_err(&failed)?);
-    if mode != "wal" || sync != 2 || keys != 1 {
-        let why = format!(
-            "{} cannot be used durably: journal_mode is {mode}, synchronous {sync}, foreign_keys {keys}; wal, 2 and 1 are needed",
-            path.display()
-        );
-        return Err(StoreError::new(ErrorKind::Refused, why));
-    }
-    conn.set_prepared_statement_cache_capacity(32);
-    Ok(())
-}
-
-/// The change to WAL does not wait for other connections as everything else does.
-fn loop_while_busy<T>(mut run: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-    let start = Instant::now();
-    loop {
-        match run() {
-            Err(rusqlite::Error::SqliteFailure(failure, _))
-                if failure.code == ErrorCode::DatabaseBusy && start.elapsed() < limits::BUSY_WAIT =>
-            {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            other => return other,
-        }
-    }
-}
-
-/// A file's name is durable only when its folder is synced.
-fn sync_folder(path: &Path) -> Result<(), StoreError> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io_failed("sync the folder", folder))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pragma(store: &SqliteStore, name: &str) -> i64 {
-        store.conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0)).unwrap()
-    }
-
-    /// `synchronous = WAL` is taken by SQLite without a word, and means NORMAL: so the connection itself is asked.
-    #[test]
-    fn the_connection_has_the_pragmas_that_durability_rests_on() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state.db");
-        for _ in 0..2 {
-            let store = SqliteStore::open_or_create(&path, Crash::off()).unwrap();
-            assert_eq!(pragma(&store, "synchronous"), 2);
-            assert_eq!(pragma(&store, "foreign_keys"), 1);
-            assert_eq!(pragma(&store, "wal_autocheckpoint"), i64::from(limits::WAL_AUTOCHECKPOINT_PAGES));
-            assert_eq!(pragma(&store, "busy_timeout"), 30_000);
-            let mode: String = store.conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
-            assert_eq!(mode, "wal");
-        }
-    }
-
-    #[test]
-    fn a_database_that_cannot_have_a_wal_is_refused() {
-        let conn = Connection::open_in_memory().unwrap();
-        let error = configure(&conn, Path::new("state.db")).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Refused);
-        assert!(error.to_string().contains("journal_mode is memory"), "{error}");
-    }
 }

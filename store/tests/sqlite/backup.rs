@@ -115,3 +115,26 @@ fn a_backup_keeps_the_version_and_every_row() {
     assert_eq!(v1_rows(&copy), v1_rows(&path));
     assert_eq!(raw(&copy).query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
 }
+
+/// Each killed backup left a whole copy in a hidden folder, for good.
+#[test]
+fn a_backup_sweeps_what_killed_ones_left_and_nothing_else() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    closed(&path, 2, 1);
+    for folder in [".backup-dead.tmp", ".backup-alive.tmp", ".backup-unknown.tmp", ".backup-mine"] {
+        sandbox.write(format!("{folder}/copy.db"), "half a copy");
+    }
+    for folder in [".backup-dead.tmp", ".backup-alive.tmp", ".backup-mine"] {
+        sandbox.write(format!("{folder}/lock"), "");
+    }
+    let alive = std::fs::File::open(sandbox.file(".backup-alive.tmp/lock")).unwrap();
+    alive.lock().unwrap();
+    backup(&path, &sandbox.file("copy.db")).unwrap();
+    let left = names(&sandbox);
+    assert!(!left.contains(".backup-dead.tmp"), "{left:?}");
+    assert!(
+        [".backup-alive.tmp", ".backup-unknown.tmp", ".backup-mine"].iter().all(|name| left.contains(*name)),
+        "{left:?}"
+    );
+}

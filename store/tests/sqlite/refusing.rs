@@ -58,6 +58,14 @@ fn a_database_of_a_newer_version_whose_process_was_killed_is_refused() {
     assert_refused(&sandbox, &path, ErrorKind::Newer);
 }
 
+/// SQLite takes a file of one byte for an empty one; a task was created over it.
+#[rstest]
+fn a_file_shorter_than_any_database_is_refused(#[values(1, 2, 99)] length: usize) {
+    let sandbox = Sandbox::new();
+    sandbox.write("state.db", "x".repeat(length));
+    assert_refused(&sandbox, &sandbox.file("state.db"), ErrorKind::Foreign);
+}
+
 #[rstest]
 #[case::other_tables("CREATE TABLE messages(id); INSERT INTO messages VALUES (1);")]
 #[case::some_of_our_names("CREATE TABLE tasks(id); CREATE TABLE events(id); CREATE TABLE users(id);")]

@@ -81,7 +81,10 @@ impl Tool for WriteArtifact {
     fn audit(&self, ctx: &ToolContext<'_>, input: Input<'_>, output: &Map<String, Value>) -> Result<(), String> {
         let summary = input.from("from", ctx.outputs, "summary").map_err(|error| error.to_string())?;
         let path = PathBuf::from(output.get("path").and_then(Value::as_str).unwrap_or_default());
-        let found = fs::read(&path).map_err(|error| format!("the artifact {}: {error}", path.display()))?;
+        let found = fs::read(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => format!("the artifact {} is missing", path.display()),
+            _ => format!("the artifact {}: {error}", path.display()),
+        })?;
         let shown = path.display();
         if path.file_name().is_some_and(|name| name == UNSAFE_LOG) {
             let block = block(summary);

@@ -41,7 +41,7 @@ fn an_audit_sees_a_report_that_was_changed_or_removed() {
     fs::write(world.artifacts.join("t1-2.md"), "tex").unwrap();
     assert!(audit(&world, "text", &output).unwrap_err().contains("other content"));
     fs::remove_file(world.artifacts.join("t1-2.md")).unwrap();
-    assert!(audit(&world, "text", &output).unwrap_err().contains("t1-2.md: No such file"));
+    assert!(audit(&world, "text", &output).unwrap_err().contains("t1-2.md is missing"));
 }
 
 #[test]

@@ -43,14 +43,6 @@ impl Bug {
             open: row["open"].as_str().map(str::to_owned),
         })
     }
-
-    /// Its own methods and these, with all their scenarios.
-    pub(super) fn try_with(&mut self, methods: &[String]) {
-        let more = methods.iter().filter(|method| !self.methods.contains(method));
-        let more: Vec<String> = more.cloned().collect();
-        self.methods.extend(more);
-        "1/1".clone_into(&mut self.part);
-    }
 }
 
 impl Catch {

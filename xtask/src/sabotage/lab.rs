@@ -31,9 +31,6 @@ const SHOWN: [(&str, &str); 2] = [
     ("single", "nested,exhaust,power"),
 ];
 
-/// Too slow with the report plan; the bugs that need it have a plan of their own.
-const PAIRS: &str = "nested";
-
 /// How the lab ends where a bug is caught: violated, baseline failed, control silent.
 const CAUGHT: [i32; 3] = [1, 2, 5];
 
@@ -96,20 +93,12 @@ impl Lab {
 
     /// The names of the lab's properties.
     pub(super) fn judges(&self) -> Result<Vec<String>> {
-        self.section("Properties:")
-    }
-
-    /// The names of its methods, but for the slowest one.
-    pub(super) fn methods(&self) -> Result<Vec<String>> {
-        Ok(self.section("Methods:")?.into_iter().filter(|name| name != PAIRS).collect())
-    }
-
-    fn section(&self, title: &str) -> Result<Vec<String>> {
+        const TITLE: &str = "Properties:";
         let help = util::read(Command::new(&self.chaos).arg("--help"))?;
-        let names: Vec<String> =
-            docs::section(&help, title).into_iter().map(|(name, _)| name.trim_matches('`').to_owned()).collect();
+        let names = docs::section(&help, TITLE).into_iter().map(|(name, _)| name.trim_matches('`').to_owned());
+        let names: Vec<String> = names.collect();
         if names.is_empty() {
-            bail!("`chaos --help` has no section {title}");
+            bail!("`chaos --help` has no section {TITLE}");
         }
         Ok(names)
     }
