@@ -51,9 +51,9 @@ impl Observer for Silent {
 }
 
 /// A run of a task under lease.
-pub struct Runner<'a> {
+pub struct Runner<'a, 's> {
     /// The task.
-    pub session: TaskSession<'a>,
+    pub session: TaskSession<'s>,
     /// Its settings.
     pub config: &'a Config,
     /// Its crash points.
@@ -76,7 +76,7 @@ struct Prepared {
     outputs: Outputs,
 }
 
-impl Runner<'_> {
+impl Runner<'_, '_> {
     /// Recovers, then runs to the end.
     ///
     /// # Errors

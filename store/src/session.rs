@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::lease::Lease;
 use crate::machine::{Command, Refused, decide};
 use crate::model::{Event, RunId, TaskId, TaskState};
-use crate::store::{LogPosition, Reader, Store};
+use crate::store::{LogPosition, NewTask, Reader, Store};
 
 /// Why a command did not go through. In each case nothing of it is stored.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,21 @@ impl<'a> TaskSession<'a> {
         run: &RunId,
     ) -> Result<Self, StoreError> {
         let lease = store.acquire(task, run)?;
+        Self::under(lease, store, clock)
+    }
+
+    /// Creates the task and holds it: no other process comes in between.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Held`] where another process is creating or running it, [`ErrorKind::Exists`] where it is there
+    /// already; nothing was changed.
+    pub fn create(store: &'a mut dyn Store, clock: &'a dyn Clock, task: &NewTask<'_>) -> Result<Self, StoreError> {
+        let lease = store.create_leased(task)?;
+        Self::under(lease, store, clock)
+    }
+
+    fn under(lease: Lease, store: &'a mut dyn Store, clock: &'a dyn Clock) -> Result<Self, StoreError> {
+        let task = lease.task();
         let Some(state) = store.load(task)? else {
             return Err(StoreError::new(ErrorKind::Conflict, format!("task `{task}` has vanished from the database")));
         };

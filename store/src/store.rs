@@ -101,6 +101,10 @@ pub trait Store: Reader {
     /// Stores a task, its steps and `task_created` in one transaction.
     fn create(&mut self, task: &NewTask<'_>) -> Result<(), StoreError>;
 
+    /// Like [`Store::create`], and the creator holds the lease from the first moment, so that no other process runs
+    /// the task before it. [`crate::ErrorKind::Held`] where another process is doing the same; nothing was changed.
+    fn create_leased(&mut self, task: &NewTask<'_>) -> Result<Lease, StoreError>;
+
     /// Takes the right to change a task. [`crate::ErrorKind::Held`] where another process has it; then nothing
     /// was changed. Its holder's death gives the lease back.
     fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError>;

@@ -122,6 +122,10 @@ impl Store for PlantedStore {
         self.inner.create(task)
     }
 
+    fn create_leased(&mut self, task: &NewTask<'_>) -> Result<Lease, StoreError> {
+        self.inner.create_leased(task)
+    }
+
     fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError> {
         match self.plant.lock {
             Lock::Taken => self.inner.acquire(task, run),

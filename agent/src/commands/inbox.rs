@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use store::model::{PlanSource, RunId, TaskId};
+use store::model::{RunId, TaskId};
 use store::sqlite::{SqliteReader, SqliteStore};
-use store::{Clock, Crash, ErrorKind, NewTask, Reader, Store, SystemClock};
+use store::{Clock, ErrorKind, NewTask, Reader, SystemClock, TaskSession};
 
 use super::work::{Log, LogChoice, Work, check_ahead, check_apart};
 use super::{say, task_id};
@@ -40,12 +40,19 @@ pub(crate) fn inbox(db: &Path, request: Request<'_>) -> Result<Exit, Failure> {
     let crash = arm::arm(&config)?;
     let run = RunId::random();
     let log = Log::open(Some(request.log), &task, &run, &crash)?;
-    let mut store = match plan {
-        Some(plan) => create(db, &task, &run, &plan, &wanted, &crash)?,
-        None => SqliteStore::open(db, crash.clone())?,
+    let work = Work { task: &task, run: &run, config: &config, crash: &crash, stop: &stop, tools: &tools::find, log };
+    let Some(plan) = plan else {
+        return work.take_up(&mut SqliteStore::open(db, crash.clone())?);
     };
-    let tools = &tools::find;
-    Work { task: &task, run: &run, config: &config, crash: &crash, stop: &stop, tools, log }.carry_on(&mut store)
+    let mut store = SqliteStore::open_or_create(db, crash.clone())?;
+    // Created under its lock: who is refused because another process was faster has not made the task either.
+    let new = NewTask { id: &task, plan: &plan, run: &run, at: SystemClock.now() };
+    match TaskSession::create(&mut store, &SystemClock, &new) {
+        Err(error) if error.kind() == ErrorKind::Exists => {}
+        session => return work.carry_on(session?),
+    }
+    check_same(&task, Completion::of(&mut store, &task)?.as_ref(), &wanted)?;
+    work.take_up(&mut store)
 }
 
 /// The completion that the request means, once its paths make sense together.
@@ -125,25 +132,4 @@ fn plan(wanted: &Completion, config: &Config) -> Result<Inbox, Failure> {
         say!("the inbox {inbox} is empty: there is no *.txt file in it, and the report will be an empty list");
     }
     Ok(plan)
-}
-
-/// Stores the task. Where another process was faster, its task is taken up, or found to be at work.
-fn create(
-    db: &Path,
-    task: &TaskId,
-    run: &RunId,
-    plan: &Inbox,
-    wanted: &Completion,
-    crash: &Crash,
-) -> Result<SqliteStore, Failure> {
-    let mut store = SqliteStore::open_or_create(db, crash.clone())?;
-    let source: &dyn PlanSource = plan;
-    match store.create(&NewTask { id: task, plan: source, run, at: SystemClock.now() }) {
-        Err(error) if error.kind() == ErrorKind::Exists => {
-            let stored = Completion::of(&mut store, task)?;
-            check_same(task, stored.as_ref(), wanted)?;
-        }
-        result => result?,
-    }
-    Ok(store)
 }

@@ -64,7 +64,7 @@ fn run_logged(
     let log = Log::open(log, &task, &run, &crash)?;
     let mut store = (parts.store)(SqliteStore::open(db, crash.clone())?, &crash);
     let work = Work { task: &task, run: &run, config, crash: &crash, stop: &stop, tools: parts.tools, log };
-    work.carry_on(store.as_mut())
+    work.take_up(store.as_mut())
 }
 
 /// The task's state and completion, once everything that can be checked by reading is in order.

@@ -118,9 +118,14 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Takes the lease, reconciles the log, runs to the end; for a task that is over, sees that what it left is there.
-    pub(super) fn carry_on(mut self, store: &mut dyn Store) -> Result<Exit, Failure> {
-        let mut session = TaskSession::open(store, &SystemClock, self.task, self.run)?;
+    /// Takes the lease and goes on.
+    pub(super) fn take_up(self, store: &mut dyn Store) -> Result<Exit, Failure> {
+        let session = TaskSession::open(store, &SystemClock, self.task, self.run)?;
+        self.carry_on(session)
+    }
+
+    /// Reconciles the log, runs to the end; for a task that is over, sees that what it left is there.
+    pub(super) fn carry_on(mut self, mut session: TaskSession<'_>) -> Result<Exit, Failure> {
         self.log.start(&mut session)?;
         if session.state().status.is_over() {
             return self.look_after(&mut session);

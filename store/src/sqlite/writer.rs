@@ -110,7 +110,7 @@ impl SqliteStore {
         result
     }
 
-    fn try_create(&mut self, task: &NewTask<'_>) -> Result<(), StoreError> {
+    fn try_create(&mut self, task: &NewTask<'_>, fence: FencingToken) -> Result<(), StoreError> {
         const OP: &str = "store the task";
         let path = self.path.clone();
         let failed = failed(OP, &path);
@@ -120,9 +120,10 @@ impl SqliteStore {
         let id = task.id.as_str();
         let completion = task.plan.completion().map(|completion| Value::Object(completion.clone()).to_string());
         let inserted = tx.execute(
-            "INSERT INTO tasks(id, goal, status, created_at, updated_at, completion, first_event)
-             VALUES (?1, ?2, ?3, ?4, ?4, ?5, (SELECT coalesce(max(seq), 0) + 1 FROM events)) ON CONFLICT DO NOTHING",
-            params![id, task.plan.goal(), TaskStatus::Pending.as_str(), task.at, completion],
+            "INSERT INTO tasks(id, goal, status, created_at, updated_at, completion, fence, first_event)
+             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, (SELECT coalesce(max(seq), 0) + 1 FROM events))
+             ON CONFLICT DO NOTHING",
+            params![id, task.plan.goal(), TaskStatus::Pending.as_str(), task.at, completion, fence.0],
         );
         if inserted.map_err(&failed)? == 0 {
             return Err(StoreError::new(
@@ -220,8 +221,17 @@ impl Source for SqliteStore {
 impl Store for SqliteStore {
     fn create(&mut self, task: &NewTask<'_>) -> Result<(), StoreError> {
         lock::check_lock_name(&self.path, task.id)?;
-        let result = self.try_create(task);
+        let result = self.try_create(task, FencingToken(0));
         self.poison_on_io(result)
+    }
+
+    fn create_leased(&mut self, task: &NewTask<'_>) -> Result<Lease, StoreError> {
+        lock::check_lock_name(&self.path, task.id)?;
+        let file = lock::try_lock(&self.path, task.id)?;
+        let token = FencingToken(1);
+        let result = self.try_create(task, token);
+        self.poison_on_io(result)?;
+        Ok(Lease::new(task.id.clone(), task.run.clone(), token, Box::new(file)))
     }
 
     fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError> {

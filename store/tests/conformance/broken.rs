@@ -39,6 +39,8 @@ enum Fault {
     NoCompletion,
     /// Keeps one position for all logs.
     OnePosition,
+    /// Who creates a task does not hold it.
+    CreatorWithoutLock,
     /// Lets what is committed meanwhile show in a snapshot.
     NoSnapshot,
 }
@@ -114,6 +116,14 @@ impl Store for BrokenStore {
         }
     }
 
+    fn create_leased(&mut self, task: &NewTask<'_>) -> Result<Lease, StoreError> {
+        let lease = self.inner.create_leased(task)?;
+        if self.fault == Fault::CreatorWithoutLock {
+            return Ok(Lease::new(task.id.clone(), task.run.clone(), lease.token(), Box::new(())));
+        }
+        Ok(lease)
+    }
+
     fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError> {
         let lease = match self.inner.acquire(task, run) {
             Err(error) if self.fault == Fault::NoLock && error.kind() == ErrorKind::Held => {
@@ -162,6 +172,7 @@ type Check = fn(&dyn Backend);
 #[case(Fault::LastWriterWins, atomicity::a_commit_on_other_rows_is_a_conflict_and_changes_nothing)]
 #[case(Fault::LastWriterWins, atomicity::a_task_is_not_done_while_a_row_is_open)]
 #[case(Fault::QuietDuplicate, creating::an_id_is_given_once_and_the_second_plan_is_not_stored)]
+#[case(Fault::CreatorWithoutLock, creating::who_creates_a_task_under_lease_holds_it_from_the_first_moment)]
 #[case(Fault::MixedJournal, journal::the_journal_of_one_task_comes_in_pages)]
 #[case(Fault::MixedJournal, reading::two_tasks_do_not_touch_each_other)]
 #[case(Fault::SamePage, reading::steps_come_in_pages)]

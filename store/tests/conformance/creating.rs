@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 use store::model::{Plan, PlanSource, PlannedStep, StepState, TaskId, TaskState, TaskStatus};
-use store::{ErrorKind, NewTask};
+use store::{ErrorKind, NewTask, TaskSession};
 
 use crate::support::{Backend, Ticking, create, everything, id, journal, object, plan, run, run_to_end, session};
 
@@ -42,6 +42,30 @@ pub(crate) fn an_id_is_given_once_and_the_second_plan_is_not_stored(backend: &dy
         assert_eq!(handle.create(&again).unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(everything(handle), before);
     }
+}
+
+/// Of eight processes that made and ran the same task at once, the one that had stored it was refused: another had taken
+/// the lease in between, so a process that exits as "held" had changed something.
+pub(crate) fn who_creates_a_task_under_lease_holds_it_from_the_first_moment(backend: &dyn Backend) {
+    let (mut store, mut other) = (backend.connect(), backend.connect());
+    let (task, plan) = (id("t"), plan(2));
+    let clock = Ticking::from(0.0);
+    let new = |run| NewTask { id: &task, plan: &plan, run, at: 100.0 };
+    let (first, second) = (run("first"), run("second"));
+
+    let mut session = TaskSession::create(&mut *store, &clock, &new(&first)).unwrap();
+    let before = everything(&mut *other);
+    assert_eq!(other.acquire(&task, &second).unwrap_err().kind(), ErrorKind::Held);
+    assert_eq!(other.create_leased(&new(&second)).err().unwrap().kind(), ErrorKind::Held);
+    assert_eq!(everything(&mut *other), before);
+    run_to_end(&mut session);
+    let created = &session.reader().journal(Some(&task), 0, 1).unwrap()[0];
+    assert_eq!((created.kind.as_str(), &created.run), ("task_created", &first));
+
+    drop(session);
+    assert_eq!(other.create_leased(&new(&second)).err().unwrap().kind(), ErrorKind::Exists);
+    let token = store.create_leased(&NewTask { id: &id("u"), ..new(&first) }).unwrap().token();
+    assert!(other.acquire(&id("u"), &second).unwrap().token() > token);
 }
 
 pub(crate) fn ids_with_spaces_other_alphabets_and_200_bytes_are_kept_apart(backend: &dyn Backend) {

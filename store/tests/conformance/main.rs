@@ -36,6 +36,7 @@ macro_rules! every_check {
             creating:
                 a_new_task_has_its_row_its_steps_and_its_event
                 an_id_is_given_once_and_the_second_plan_is_not_stored
+                who_creates_a_task_under_lease_holds_it_from_the_first_moment
                 ids_with_spaces_other_alphabets_and_200_bytes_are_kept_apart
                 a_plan_comes_back_as_it_was_given
                 a_completion_is_kept_and_a_plan_without_one_has_none;
