@@ -90,3 +90,39 @@ fn a_sweep_is_synced_before_recovery_is_committed() {
     assert!(calls[removed + 1].contains("/artifacts>"), "the folder is synced next: {}", calls[removed + 1]);
     assert!(calls[removed + 2..].iter().any(|call| call.contains("state.db-wal>")), "recovery is committed after it");
 }
+
+/// A sync failed while the new database was being changed to WAL. SQLite gives the row "wal" first and commits after it, the
+/// error came with the second step that nobody took, and the task ran to its end in a database with a rollback journal.
+#[test]
+fn a_failed_sync_while_a_database_is_made_is_never_taken_for_success() {
+    const WAL: [u8; 2] = [2, 2];
+    let mut failures = 0;
+    for nth in 1.. {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = folder.path().join("plan.json");
+        fs::write(&plan, fixtures::report_plan().to_string()).unwrap();
+        let trace = folder.path().join("trace.txt");
+        let inject = format!("inject=fsync,fdatasync:error=EIO:when={nth}");
+        let create = |command: &mut Command| command.current_dir(folder.path()).output().unwrap();
+        let agent = cargo_bin("agent");
+        let args = ["create".as_ref(), "t".as_ref(), plan.as_os_str()];
+        let inject = ["-e", "trace=fsync,fdatasync", "-e", &inject];
+        let made = create(strace(&trace).args(inject).arg(&agent).args(args));
+        if !fs::read_to_string(&trace).unwrap().contains("INJECTED") {
+            break;
+        }
+        failures += 1;
+        let mode = |file| fs::read(file).unwrap()[18..20].to_vec();
+        let database = folder.path().join("state.db");
+        if made.status.success() {
+            assert_eq!(mode(&database), WAL, "sync {nth}");
+        } else {
+            assert_eq!(made.status.code(), Some(74), "sync {nth}");
+            let again = create(Command::new(&agent).args(args));
+            // The commit's own sync is the last: whether it stored the task is then for the disk to say.
+            assert!(matches!(again.status.code(), Some(0 | 73)), "sync {nth}: {again:?}");
+            assert_eq!(mode(&database), WAL, "sync {nth}");
+        }
+    }
+    assert!(failures >= 6, "only {failures} syncs were made to fail");
+}

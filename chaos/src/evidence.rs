@@ -32,20 +32,22 @@ pub fn read_at_rest(db: &Path, scratch: &Path) -> Result<(Tables, Vec<String>), 
     if !db.exists() {
         return Ok((Tables::default(), vec!["there is no database".to_owned()]));
     }
-    for suffix in ["", "-wal"] {
+    for suffix in ["", "-wal", "-journal"] {
         let from = with_suffix(db, suffix);
         if from.exists() {
             let to = with_suffix(&copy, suffix);
             std::fs::copy(&from, &to).map_err(LabError::io("copy", &from))?;
         }
     }
-    let header = std::fs::read(&copy).map_err(LabError::io("read", &copy))?;
     let mut faults = Vec::new();
-    if header.get(WAL_BYTES) != Some([2, 2].as_slice()) {
+    let tables = read_copy(&copy, &mut faults);
+    // A database is made first and changed to WAL then, so one that holds no task yet may have been cut off in between.
+    // The header is read last, when SQLite has rolled back what a cut left half done.
+    let header = std::fs::read(&copy).map_err(LabError::io("read", &copy))?;
+    if !tables.tasks.is_empty() && header.get(WAL_BYTES) != Some([2, 2].as_slice()) {
         faults.push("the database is not in WAL mode".to_owned());
     }
-    let tables = read_copy(&copy, &mut faults);
-    for suffix in ["", "-wal", "-shm"] {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
         // The copy is of no use to anyone, and the next one overwrites it.
         let _ = std::fs::remove_file(with_suffix(&copy, suffix));
     }

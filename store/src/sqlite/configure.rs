@@ -12,8 +12,7 @@ use crate::limits;
 /// Sets what durability rests on and reads it back: SQLite takes a pragma that it does not understand without a word.
 pub(super) fn configure(conn: &Connection, path: &Path) -> Result<(), StoreError> {
     let failed = failed("configure the database", path);
-    let mode = loop_while_busy(|| conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)));
-    let mode = mode.map_err(&failed)?;
+    let mode = loop_while_busy(|| change_to_wal(conn)).map_err(&failed)?;
     conn.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = {};",
         limits::WAL_AUTOCHECKPOINT_PAGES
@@ -30,6 +29,14 @@ pub(super) fn configure(conn: &Connection, path: &Path) -> Result<(), StoreError
     }
     conn.set_prepared_statement_cache_capacity(32);
     Ok(())
+}
+
+/// The mode that the database has then. The statement gives its row first and commits the change after it, so it is
+/// stepped to its end: an error of the disk comes last.
+fn change_to_wal(conn: &Connection) -> rusqlite::Result<String> {
+    let mut change = conn.prepare("PRAGMA journal_mode = WAL")?;
+    let modes = change.query_map([], |row| row.get::<_, String>(0))?;
+    modes.last().unwrap_or_else(|| Ok(String::new()))
 }
 
 /// The change to WAL does not wait for other connections as everything else does.

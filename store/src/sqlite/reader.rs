@@ -8,8 +8,9 @@
 //!   write meanwhile, the answer is thrown away and asked for again, from the files as they are then;
 //! * WAL and `-shm`: `readonly_shm`, with which SQLite follows a live writer, or, where there is none, builds the
 //!   index of the WAL in its own memory;
-//! * a WAL alone (a copy that somebody made): both files are copied to a temporary folder and read there, again for
-//!   as long as nobody opens the originals.
+//! * a WAL alone (a copy that somebody made), or a rollback journal (a database whose making was cut off, before it had
+//!   a WAL): the files are copied to a temporary folder and mended and read there, again for as long as nobody opens the
+//!   originals.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -49,6 +50,7 @@ enum View {
 struct Stamp {
     database: FileStamp,
     wal: Option<FileStamp>,
+    journal: Option<FileStamp>,
     shm: bool,
 }
 
@@ -96,15 +98,15 @@ impl SqliteReader {
     fn open_once(path: &Path) -> Result<Option<Self>, StoreError> {
         check_is_file(path)?;
         let stamp = Stamp::of(path)?;
-        let (view, uri, flags) = if !has_frames(&beside(path, "-wal"))? {
+        let (view, uri, flags) = if has_rollback(path)? {
+            Self::from_copy(path, stamp)?
+        } else if !has_frames(&beside(path, "-wal"))? {
             let view = View::Still { stamp, _copy: None };
             (view, uri(path, "mode=ro&immutable=1"), OpenFlags::SQLITE_OPEN_READ_ONLY)
         } else if stamp.shm {
             (View::Live, uri(path, "mode=ro&readonly_shm=1"), OpenFlags::SQLITE_OPEN_READ_ONLY)
         } else {
-            let (folder, copy) = copied(path)?;
-            let view = View::Still { stamp, _copy: Some(folder) };
-            (view, uri(&copy, "mode=rw"), OpenFlags::SQLITE_OPEN_READ_WRITE)
+            Self::from_copy(path, stamp)?
         };
         let failed = failed("open the database", path);
         let conn = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI).map_err(&failed)?;
@@ -114,6 +116,12 @@ impl SqliteReader {
             return Ok(None);
         }
         Ok(Some(Self { path: path.to_owned(), conn, schema: schema?, view }))
+    }
+
+    fn from_copy(path: &Path, stamp: Stamp) -> Result<(View, PathBuf, OpenFlags), StoreError> {
+        let (folder, copy) = copied(path)?;
+        let view = View::Still { stamp, _copy: Some(folder) };
+        Ok((view, uri(&copy, "mode=rw"), OpenFlags::SQLITE_OPEN_READ_WRITE))
     }
 
     /// Refuses a small database with a damaged page: better found before a connection that may write than by it.
@@ -166,8 +174,9 @@ impl View {
 impl Stamp {
     fn of(path: &Path) -> Result<Self, StoreError> {
         let database = fs::metadata(path).map(|meta| FileStamp::of(&meta)).map_err(io_failed("look at", path))?;
-        let wal = fs::metadata(beside(path, "-wal")).ok().map(|meta| FileStamp::of(&meta));
-        Ok(Self { database, wal, shm: beside(path, "-shm").exists() })
+        let of = |suffix| fs::metadata(beside(path, suffix)).ok().map(|meta| FileStamp::of(&meta));
+        let (wal, journal) = (of("-wal"), of("-journal"));
+        Ok(Self { database, wal, journal, shm: beside(path, "-shm").exists() })
     }
 }
 
@@ -184,28 +193,41 @@ fn has_frames(wal: &Path) -> Result<bool, StoreError> {
     /// "WAL File Format" in SQLite's documentation.
     const HEADER: usize = 32;
     const MAGIC: [[u8; 4]; 2] = [0x377f_0682_u32.to_be_bytes(), 0x377f_0683_u32.to_be_bytes()];
-    let failed = io_failed("read", wal);
-    let mut file = match fs::File::open(wal) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        file => file.map_err(&failed)?,
-    };
-    let mut head = [0; HEADER + 1];
-    let mut length = 0;
-    while length < head.len() {
-        match file.read(&mut head[length..]).map_err(&failed)? {
-            0 => return Ok(false),
-            more => length += more,
-        }
-    }
-    Ok(MAGIC.iter().any(|magic| head.starts_with(magic)))
+    let head = head_of(wal, HEADER + 1)?;
+    Ok(head.len() > HEADER && MAGIC.iter().any(|magic| head.starts_with(magic)))
 }
 
-/// A private copy of the database and its WAL.
+/// Whether SQLite would first roll a transaction back. A database is made with a rollback journal and changed to WAL,
+/// so a cut in those moments leaves one, with a file beside it that may be anything, even zeros for a header.
+fn has_rollback(path: &Path) -> Result<bool, StoreError> {
+    /// What a journal begins with while it is in force; see "Rollback Journal Format" in SQLite's documentation.
+    const MAGIC: u64 = 0xd9d5_05f9_20a1_63d7;
+    Ok(head_of(&beside(path, "-journal"), size_of::<u64>())? == MAGIC.to_be_bytes())
+}
+
+/// The first bytes of a file, fewer where it is shorter, none where it is missing.
+fn head_of(path: &Path, length: usize) -> Result<Vec<u8>, StoreError> {
+    let failed = io_failed("read", path);
+    let file = match fs::File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        file => file.map_err(&failed)?,
+    };
+    let mut head = Vec::with_capacity(length);
+    file.take(length as u64).read_to_end(&mut head).map_err(&failed)?;
+    Ok(head)
+}
+
+/// A private copy of the database and what belongs to it.
 fn copied(path: &Path) -> Result<(TempDir, PathBuf), StoreError> {
     let folder = tempfile::tempdir().map_err(io_failed("make a folder for a copy of", path))?;
-    let (copy, wal) = (folder.path().join("copy.db"), beside(path, "-wal"));
-    fs::copy(path, &copy).map_err(io_failed("copy", path))?;
-    fs::copy(&wal, beside(&copy, "-wal")).map_err(io_failed("copy", &wal))?;
+    let copy = folder.path().join("copy.db");
+    for suffix in ["", "-wal", "-journal"] {
+        let from = beside(path, suffix);
+        match fs::copy(&from, beside(&copy, suffix)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !suffix.is_empty() => {}
+            result => _ = result.map_err(io_failed("copy", &from))?,
+        }
+    }
     Ok((folder, copy))
 }
 
@@ -216,7 +238,7 @@ const HEADER_BYTES: u64 = 100;
 pub(super) fn check_is_file(path: &Path) -> Result<(), StoreError> {
     match fs::metadata(path) {
         // SQLite takes a file of one byte for an empty one, and would write over it.
-        Ok(meta) if meta.is_file() && (1..HEADER_BYTES).contains(&meta.len()) => {
+        Ok(meta) if meta.is_file() && (1..HEADER_BYTES).contains(&meta.len()) && !has_rollback(path)? => {
             Err(StoreError::new(ErrorKind::Foreign, format!("{} is no SQLite database", path.display())))
         }
         Ok(meta) if meta.is_file() => Ok(()),

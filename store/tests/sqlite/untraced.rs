@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use fixtures::Sandbox;
-use store::Reader;
+use store::{Crash, ErrorKind, Reader};
 use store::audit::audit;
 use store::model::{StepStatus, TaskId};
-use store::sqlite::SqliteReader;
+use store::sqlite::{SqliteReader, SqliteStore};
 
 use crate::child::Writer;
-use crate::support::{begin, beside, closed, create, killed, open, run_steps, session, with};
+use crate::support::{begin, beside, closed, create, killed, open, raw, run_steps, session, with};
 
 /// Reads everything there is and gives the statuses of the steps of `task`.
 fn read_all(path: &Path, task: &TaskId) -> Vec<StepStatus> {
@@ -179,4 +179,69 @@ fn of_a_file_that_may_not_be_written() {
         fs::set_permissions(file, fs::Permissions::from_mode(0o444)).unwrap();
     }
     assert_eq!(read_all(&path, &task), KILLED);
+}
+
+/// The files as a power cut leaves them in a transaction of a database that has no WAL yet: a rollback journal in force,
+/// and pages that are half new.
+fn cut_without_wal(path: &Path) {
+    let live = Sandbox::new();
+    let from = live.file("state.db");
+    if path.exists() {
+        fs::copy(path, &from).unwrap();
+    }
+    let conn = raw(&from);
+    conn.execute_batch(
+        "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 1;
+         BEGIN IMMEDIATE; CREATE TABLE more(x);
+         INSERT INTO more WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+             SELECT hex(zeroblob(1000)) FROM n;",
+    )
+    .unwrap();
+    for suffix in ["", "-journal"] {
+        fs::copy(with(&from, suffix), with(path, suffix)).unwrap();
+    }
+}
+
+#[test]
+fn of_a_database_with_a_rollback_journal() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = closed(&path, 2, 1);
+    cut_without_wal(&path);
+    let before = sandbox.tree();
+    assert_eq!(read_all(&path, &task), [StepStatus::Done, StepStatus::Pending]);
+    assert_eq!(sandbox.tree(), before);
+
+    let mut store = open(&path);
+    run_steps(&mut session(&mut store, &task), 1);
+    drop(store);
+    assert_eq!(read_all(&path, &task), [StepStatus::Done, StepStatus::Done]);
+    assert_eq!(beside(&path).len(), 1, "the journal is gone");
+}
+
+/// A power cut while the database was being made left a first page of which only the end had arrived, and the journal that
+/// undoes it. Its header is zeros, so every command refused it as no database, and the task could never be created.
+#[test]
+fn of_a_database_whose_first_page_is_torn() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    cut_without_wal(&path);
+    let mut pages = fs::read(&path).unwrap();
+    pages[..3584].fill(0);
+    for length in [pages.len(), 4096, 50] {
+        sandbox.write("state.db", &pages[..length]);
+        let before = sandbox.tree();
+        assert_eq!(SqliteReader::open(&path).unwrap().tasks().unwrap(), []);
+        assert_eq!(sandbox.tree(), before);
+    }
+    let task = create(&mut open(&path), "t", 1);
+    assert_eq!(read_all(&path, &task), [StepStatus::Pending]);
+
+    // Without a journal that is in force, the same file is nobody's.
+    sandbox.write("state.db", &pages[..4096]);
+    for journal in [vec![], vec![0; 4096]] {
+        sandbox.write("state.db-journal", journal);
+        assert_eq!(SqliteReader::open(&path).err().unwrap().kind(), ErrorKind::Foreign);
+        assert_eq!(SqliteStore::open_or_create(&path, Crash::off()).err().unwrap().kind(), ErrorKind::Foreign);
+    }
 }
