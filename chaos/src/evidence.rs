@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::error::LabError;
 use crate::facts::{EventRow, StepRow, Tables, TaskRow};
+use crate::sandbox::DB_SUFFIXES;
 
 /// How long a live reader waits for a database that is busy.
 const BUSY: Duration = Duration::from_secs(5);
@@ -32,7 +33,7 @@ pub fn read_at_rest(db: &Path, scratch: &Path) -> Result<(Tables, Vec<String>), 
     if !db.exists() {
         return Ok((Tables::default(), vec!["there is no database".to_owned()]));
     }
-    for suffix in ["", "-wal", "-journal"] {
+    for suffix in DB_SUFFIXES {
         let from = with_suffix(db, suffix);
         if from.exists() {
             let to = with_suffix(&copy, suffix);

@@ -22,6 +22,10 @@ use crate::trace::{Recorder, Traced, Watch, trace};
 /// The database's name in the agent's working folder.
 pub const DB_FILE: &str = "state.db";
 
+/// What SQLite appends to the name of a database for the files that its content is in: itself, its log, and the
+/// journal that undoes a change that a cut left half done.
+pub const DB_SUFFIXES: [&str; 3] = ["", "-wal", "-journal"];
+
 /// Where folders go if nobody chooses: memory, where there is such a file system.
 #[must_use]
 pub fn default_root() -> PathBuf {

@@ -11,7 +11,7 @@ use crate::facts::{Snapshot, Tables};
 use crate::lab::Lab;
 use crate::plan::PlanCase;
 use crate::process::Outcome;
-use crate::sandbox::{DB_FILE, Sandbox};
+use crate::sandbox::{DB_FILE, DB_SUFFIXES, Sandbox};
 use crate::schedule::CallPoint;
 use crate::stage::{Env, TASK};
 use crate::trace::{Call, Class, Done, Op, Recorder, Verb, Watch};
@@ -142,7 +142,7 @@ fn look_at_all(lab: &Lab, images: &[Arc<Image>]) -> Result<Vec<Arc<Seen>>, LabEr
 }
 
 fn same_database(one: &Image, other: &Image) -> bool {
-    let files = |image: &Image| ["", "-wal"].map(|suffix| image.files.get(&format!("{DB_FILE}{suffix}")).cloned());
+    let files = |image: &Image| DB_SUFFIXES.map(|suffix| image.files.get(&format!("{DB_FILE}{suffix}")).cloned());
     files(one) == files(other)
 }
 
@@ -154,7 +154,7 @@ pub fn database(lab: &Lab, image: &Image) -> Result<Seen, LabError> {
     let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(&lab.root);
     let scratch = scratch.map_err(LabError::io("create a folder in", &lab.root))?;
     let db = scratch.path().join(DB_FILE);
-    for suffix in ["", "-wal"] {
+    for suffix in DB_SUFFIXES {
         if let Some(bytes) = image.files.get(&format!("{DB_FILE}{suffix}")) {
             let file = scratch.path().join(format!("{DB_FILE}{suffix}"));
             std::fs::write(&file, bytes).map_err(LabError::io("write", &file))?;

@@ -41,6 +41,9 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     if !trace::available() {
         return Ok(vec![not_here(bench, METHOD.name)]);
     }
+    if bench.case.is_inbox() {
+        return super::exhaust_inbox::scenarios(bench);
+    }
     let (create, run) = reels(bench)?;
     let mut all = Vec::new();
     // Only the last step of a tool's example is its own; all else is in the other plans.

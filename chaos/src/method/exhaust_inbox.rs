@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::exhaust::{METHOD, not_here, remark};
+use super::exhaust::{METHOD, remark};
 use crate::bench::Bench;
 use crate::damage::Damage;
 use crate::discover::damage_point;
@@ -17,7 +17,6 @@ use crate::sandbox::Sandbox;
 use crate::scenario::{Played, Scenario};
 use crate::schedule::{Kill, KillSchedule};
 use crate::stage::{Env, Stage, TASK};
-use crate::trace;
 
 /// A tape with what came before it.
 pub(super) struct Reel {
@@ -30,9 +29,6 @@ pub(super) struct Reel {
 /// # Errors
 /// The lab's own failures.
 pub(super) fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    if !trace::available() {
-        return Ok(vec![not_here(bench, METHOD.name)]);
-    }
     let mut all = Vec::new();
     for damage in [None, Some(Damage::Torn), Some(Damage::Lost)] {
         let reel = Arc::new(reel(bench, damage)?);

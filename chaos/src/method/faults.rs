@@ -50,12 +50,17 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     if !trace::available() {
         return Ok(vec![not_here(bench, METHOD.name)]);
     }
+    if bench.case.is_inbox() {
+        return super::faults_inbox::scenarios(bench);
+    }
+    let mut all = super::faults_create::scenarios(bench)?;
     let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
     let create = sandbox.create(&bench.lab.target, TASK)?;
     let tape = record(&bench.lab, &mut sandbox, &["run", TASK], &Env::new())?;
     let past = Past::created(create, tape.found.clone());
     let reel = Arc::new(Reel { past, tape });
-    Ok(chosen(bench, &reel.tape.frames).into_iter().map(|at| scenario(bench, &reel, at)).collect())
+    all.extend(chosen(bench, &reel.tape.frames).into_iter().map(|at| scenario(bench, &reel, at)));
+    Ok(all)
 }
 
 /// The calls to fail: all; or in an everyday run some of the plan's own.
@@ -73,7 +78,7 @@ fn chosen(bench: &Bench, frames: &[Frame]) -> Vec<usize> {
 }
 
 /// The ways in which a call can fail.
-fn ways(bench: &Bench, frame: &Frame) -> Vec<(String, Verb)> {
+pub(super) fn ways(bench: &Bench, frame: &Frame) -> Vec<(String, Verb)> {
     let all = [Errno::EIO, Errno::ENOSPC, Errno::EINTR, Errno::EAGAIN];
     let few = if bench.lab.deep.whole { 4 } else { 2 };
     let mut ways: Vec<_> = all.into_iter().take(few).map(|e| (format!("{e:?}"), Verb::Fail(e))).collect();
@@ -92,22 +97,35 @@ fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
     let what = frame.at.to_string();
     let reel = Arc::clone(reel);
     let play = move |bench: &Bench| {
-        let mut sum = Played { note: remark(reel.tape.threads, &reel.tape.blind), ..Played::default() };
-        for (name, verb) in &ways {
-            let mut played = fail(bench, &reel, &frame, Blow { call: at, verb: *verb })?;
-            (sum.cycles, sum.checked) = (sum.cycles + 1, sum.checked + played.checked);
-            for finding in &mut played.findings {
-                finding.why = format!("{name} at {} on {}: {}", frame.at, frame.call.path, finding.why);
-            }
-            let failed = played.verdict() != VerdictKind::Holds;
-            if failed || sum.findings.is_empty() {
-                sum.evidence = played.evidence;
-            }
-            sum.findings.extend(played.findings);
-        }
-        Ok(sum)
+        let note = remark(reel.tape.threads, &reel.tape.blind);
+        each(&ways, &frame, note, |verb| fail(bench, &reel, &frame, Blow { call: at, verb }))
     };
     Scenario::new(METHOD.name, bench, &what, title, play)
+}
+
+/// Plays a call's failures one after another; what was found says which it was.
+///
+/// # Errors
+/// The lab's own failures.
+pub(super) fn each(
+    ways: &[(String, Verb)],
+    frame: &Frame,
+    note: Option<String>,
+    fail: impl Fn(Verb) -> Result<Played, LabError>,
+) -> Result<Played, LabError> {
+    let mut sum = Played { note, ..Played::default() };
+    for (name, verb) in ways {
+        let mut played = fail(*verb)?;
+        (sum.cycles, sum.checked) = (sum.cycles + 1, sum.checked + played.checked);
+        for finding in &mut played.findings {
+            finding.why = format!("{name} at {} on {}: {}", frame.at, frame.call.path, finding.why);
+        }
+        if played.verdict() != VerdictKind::Holds || sum.findings.is_empty() {
+            sum.evidence = played.evidence;
+        }
+        sum.findings.extend(played.findings);
+    }
+    Ok(sum)
 }
 
 fn fail(bench: &Bench, reel: &Reel, frame: &Frame, blow: Blow) -> Result<Played, LabError> {

@@ -5,31 +5,24 @@
 
 use std::sync::Arc;
 
-use nix::errno::Errno;
-
-use super::exhaust::{not_here, remark};
+use super::exhaust::remark;
 use super::exhaust_inbox::{Reel, reel, run, to_the_end};
-use super::faults::METHOD;
+use super::faults::{METHOD, each, ways};
 use crate::bench::Bench;
 use crate::disk::Frame;
 use crate::error::LabError;
 use crate::facts::Expect;
 use crate::power::log::{Blow, strike};
 use crate::process::Ended;
-use crate::report::model::VerdictKind;
 use crate::sandbox::{DB_FILE, Sandbox};
 use crate::scenario::{Played, Scenario};
 use crate::stage::{Env, TASK};
-use crate::trace::{self, Class, Verb};
 
 /// See the file's head.
 ///
 /// # Errors
 /// The lab's own failures.
 pub(super) fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    if !trace::available() {
-        return Ok(vec![not_here(bench, METHOD.name)]);
-    }
     let reel = Arc::new(reel(bench, None)?);
     // The database's own calls are the same as with any other plan.
     let own = |frame: &Frame| bench.lab.deep.whole || !frame.call.path.starts_with(DB_FILE);
@@ -37,38 +30,17 @@ pub(super) fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     Ok(places.map(|(at, _)| scenario(bench, &reel, at)).collect())
 }
 
-fn ways(frame: &Frame) -> Vec<(String, Verb)> {
-    let mut ways: Vec<_> =
-        [Errno::EIO, Errno::ENOSPC, Errno::EINTR].map(|error| (format!("{error:?}"), Verb::Fail(error))).to_vec();
-    if frame.call.class == Class::Change && frame.call.bytes > 1 {
-        ways.push(("short".to_owned(), Verb::Shorten(frame.call.bytes / 2)));
-    }
-    ways
-}
-
 fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
     let frame = &reel.tape.frames[at];
     let what = frame.at.to_string();
     let title = format!("{what} on {} fails or writes half, then a run without faults", frame.call.path);
+    let ways = ways(bench, frame);
     let reel = Arc::clone(reel);
-    Scenario::new(METHOD.name, bench, &what, title, move |bench| play(bench, &reel, at))
-}
-
-fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
-    let frame = &reel.tape.frames[at];
-    let mut sum = Played { note: remark(reel.tape.threads, &reel.tape.blind), ..Played::default() };
-    for (name, verb) in ways(frame) {
-        let mut played = fail(bench, reel, Blow { call: at, verb })?;
-        (sum.cycles, sum.checked) = (sum.cycles + 1, sum.checked + played.checked);
-        for finding in &mut played.findings {
-            finding.why = format!("{name} at {} on {}: {}", frame.at, frame.call.path, finding.why);
-        }
-        if played.verdict() != VerdictKind::Holds || sum.findings.is_empty() {
-            sum.evidence = played.evidence;
-        }
-        sum.findings.extend(played.findings);
-    }
-    Ok(sum)
+    let play = move |bench: &Bench| {
+        let note = remark(reel.tape.threads, &reel.tape.blind);
+        each(&ways, &reel.tape.frames[at], note, |verb| fail(bench, &reel, Blow { call: at, verb }))
+    };
+    Scenario::new(METHOD.name, bench, &what, title, play)
 }
 
 /// A run with a fault may end with any code that it has words for, but it must end.

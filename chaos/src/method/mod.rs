@@ -8,6 +8,7 @@ mod exhaust;
 mod exhaust_inbox;
 mod external;
 mod faults;
+mod faults_create;
 mod faults_inbox;
 pub mod fuzz;
 mod log;
@@ -77,8 +78,6 @@ impl Method {
     pub fn scenarios_for(&self, bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
         match self.why_not(&bench.case) {
             Some(_) => Ok(Vec::new()),
-            None if bench.case.is_inbox() && self.name == exhaust::METHOD.name => exhaust_inbox::scenarios(bench),
-            None if bench.case.is_inbox() && self.name == faults::METHOD.name => faults_inbox::scenarios(bench),
             None => (self.scenarios)(bench),
         }
     }

@@ -9,7 +9,7 @@ use crate::disk::{Addresses, Seen, counts, database};
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::process::{Ended, Outcome};
-use crate::sandbox::{DB_FILE, Sandbox};
+use crate::sandbox::{DB_FILE, DB_SUFFIXES, Sandbox};
 use crate::schedule::CallPoint;
 use crate::stage::{Env, TASK};
 use crate::trace::{Call, Class, Done, Op, Recorder, Verb, Watch};
@@ -213,8 +213,8 @@ impl<'a> Scribe<'a> {
         Ok(())
     }
 
-    fn database_files(&self) -> [Option<Arc<[u8]>>; 2] {
-        ["", "-wal"].map(|suffix| match self.now.names.get(&format!("{DB_FILE}{suffix}")) {
+    fn database_files(&self) -> [Option<Arc<[u8]>>; DB_SUFFIXES.len()] {
+        DB_SUFFIXES.map(|suffix| match self.now.names.get(&format!("{DB_FILE}{suffix}")) {
             Some(super::model::Node::File(file)) => self.now.contents.get(file).map(Arc::clone),
             _ => None,
         })

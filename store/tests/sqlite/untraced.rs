@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use fixtures::Sandbox;
-use store::{Crash, ErrorKind, Reader};
 use store::audit::audit;
 use store::model::{StepStatus, TaskId};
 use store::sqlite::{SqliteReader, SqliteStore};
+use store::{Crash, ErrorKind, Reader};
 
 use crate::child::Writer;
 use crate::support::{begin, beside, closed, create, killed, open, raw, run_steps, session, with};
