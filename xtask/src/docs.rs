@@ -80,13 +80,20 @@ fn blocks(agent: &Path, chaos: &Path) -> Result<BTreeMap<&'static str, String>> 
     ]))
 }
 
-/// The first act of the demo, with what differs from run to run made the same.
+/// The first act of the demo and the end of the second, with what differs from run to run made the same.
 fn demo(agent: &Path) -> Result<String> {
     let folder = tempfile::tempdir()?;
     let shown = util::read(Command::new(agent).args(["demo", "--dir"]).arg(folder.path()))?;
-    let act = shown.split("\nIts journal").next().unwrap_or_default();
+    let parts = || {
+        let (first, rest) = shown.split_once("\nIts journal")?;
+        let (_, second) = rest.split_once("\n== ")?;
+        let (title, second) = second.split_once('\n')?;
+        let (end, _) = second.get(second.rfind("$ agent run")?..)?.split_once("\n\n")?;
+        Some(format!("{}\n…\n\n== {title}\n…\n{end}", first.trim_end()))
+    };
+    let shown = parts().context("the demo no longer shows what the README quotes")?;
     let folder = fs::canonicalize(folder.path())?;
-    Ok(format!("```text\n{}\n```", act.replace(&*folder.to_string_lossy(), "/tmp/agent-demo-x7Qk2N").trim_end()))
+    Ok(format!("```text\n{}\n```", shown.replace(&*folder.to_string_lossy(), "/tmp/agent-demo-x7Qk2N")))
 }
 
 /// The two columns of a section of the help text. A line without a second column goes on with the one before.
@@ -124,12 +131,23 @@ fn tools(inventory: &Value) -> String {
 }
 
 fn crash_points(inventory: &Value) -> String {
-    let of_loop = |scope: &str| {
-        let sites = items(&inventory["crash_points"]).iter().filter(|site| site["scope"] == scope);
-        sites.map(|site| code(&site["site"])).collect::<Vec<_>>().join(", ")
+    let named = |list: &str, key: &str, value: &str| {
+        let mut sites: Vec<String> = Vec::new();
+        for site in items(&inventory[list]).iter().filter(|site| site[key] == value) {
+            let site = code(&site["site"]);
+            if !sites.contains(&site) {
+                sites.push(site);
+            }
+        }
+        sites.join(", ")
     };
-    let mut rows =
-        vec![("every step".to_owned(), of_loop("step")), ("a run, outside its steps".to_owned(), of_loop("run"))];
+    let mut rows = vec![
+        ("every step".to_owned(), named("crash_points", "scope", "step")),
+        ("a run, outside its steps".to_owned(), named("crash_points", "scope", "run")),
+    ];
+    for needs in ["an action log", "a report"] {
+        rows.push((format!("with {needs}"), named("further_crash_points", "needs", needs)));
+    }
     for tool in items(&inventory["tools"]) {
         let points: Vec<String> = items(&tool["crash_points"]).iter().map(code).collect();
         if !points.is_empty() {
