@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Event, EventKind, FailReason, JournalEntry, Plan, PlanError, PlannedStep};
+use super::{Event, EventKind, FailReason, JournalEntry, Plan, PlanError, PlannedStep, strict};
 use crate::limits;
 
 /// Reads the form of a plan file. Which tools there are and what they take is checked by their crate.
@@ -10,7 +10,11 @@ use crate::limits;
 /// # Errors
 /// Names the step and the field at fault.
 pub fn plan_from_json(text: &str) -> Result<Plan, PlanError> {
-    let value: Value = serde_json::from_str(text).map_err(|error| PlanError::whole(format!("not JSON: {error}")))?;
+    let value = strict::parse(text).map_err(|error| {
+        // What is JSON and is refused all the same is no syntax error.
+        let why = if error.is_data() { error.to_string() } else { format!("not JSON: {error}") };
+        PlanError::whole(why)
+    })?;
     let Value::Object(mut plan) = value else {
         return Err(PlanError::whole(format!("a plan is a JSON object, this is {}", kind_of(&value))));
     };

@@ -5,6 +5,7 @@ mod event;
 mod id;
 mod plan;
 mod state;
+mod strict;
 
 pub use event::{Event, EventKind, FailReason, JournalEntry};
 pub use id::{BadTaskId, IdempotencyKey, RunId, TaskId};
