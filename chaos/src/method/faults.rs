@@ -12,7 +12,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use super::Method;
 use super::exhaust::{is_own, not_here, remark};
 use crate::bench::Bench;
-use crate::disk::{Frame, Image, Past, Tape, database, record, run_again, to_the_end};
+use crate::disk::{Frame, Image, Reel, database, run_again, to_the_end};
 use crate::error::LabError;
 use crate::facts::{Expect, RunRecord, Snapshot};
 use crate::power::acks::survived;
@@ -40,12 +40,6 @@ const LIMITS: Limits = Limits { all_up_to: 4, samples: 8, tears: 1, most: usize:
 /// So many calls of a plan are failed in an everyday run.
 const BOUNDED: usize = 25;
 
-/// The run as it is without a fault.
-struct Reel {
-    past: Past,
-    tape: Tape,
-}
-
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     if !trace::available() {
         return Ok(vec![not_here(bench, METHOD.name)]);
@@ -54,11 +48,7 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
         return super::faults_inbox::scenarios(bench);
     }
     let mut all = super::faults_create::scenarios(bench)?;
-    let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
-    let create = sandbox.create(&bench.lab.target, TASK)?;
-    let tape = record(&bench.lab, &mut sandbox, &["run", TASK], &Env::new())?;
-    let past = Past::created(create, tape.found.clone());
-    let reel = Arc::new(Reel { past, tape });
+    let reel = Arc::new(Reel::of_run(bench)?);
     all.extend(chosen(bench, &reel.tape.frames).into_iter().map(|at| scenario(bench, &reel, at)));
     Ok(all)
 }

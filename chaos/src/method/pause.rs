@@ -15,7 +15,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use super::Method;
 use super::exhaust::not_here;
 use crate::bench::Bench;
-use crate::disk::{Past, Tape, counts, record, to_the_end};
+use crate::disk::{Reel, counts, to_the_end};
 use crate::error::LabError;
 use crate::facts::{Expect, RunRecord, Snapshot};
 use crate::process::{Ended, Launch, Outcome, Running};
@@ -39,20 +39,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// So many calls are paused at in an everyday run; in a tool's own example none.
 const BOUNDED: usize = 4;
 
-/// The run as it is when nobody freezes it.
-struct Reel {
-    past: Past,
-    tape: Tape,
-}
-
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     if !trace::available() {
         return Ok(vec![not_here(bench, METHOD.name)]);
     }
-    let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
-    let create = sandbox.create(&bench.lab.target, TASK)?;
-    let tape = record(&bench.lab, &mut sandbox, &["run", TASK], &Env::new())?;
-    let reel = Arc::new(Reel { past: Past::created(create, tape.found.clone()), tape });
+    let reel = Arc::new(Reel::of_run(bench)?);
     let mut places: Vec<usize> = (0..reel.tape.frames.len()).collect();
     let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("pause/{}", bench.case.name)));
     let most = match (bench.lab.deep.whole, &bench.case.example_of) {
