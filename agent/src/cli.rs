@@ -175,7 +175,7 @@ impl Cli {
             }
             Command::Inbox(Inbox { task, inbox, out, log, log_best_effort, delay }) => {
                 let log = LogChoice { path: log, best_effort: *log_best_effort };
-                commands::inbox(db, InboxRequest { task, inbox, out, log, delay: *delay })
+                commands::inbox(db, InboxRequest { task, inbox, out, log }, *delay)
             }
             Command::Status { task_id } => commands::status(db, task_id),
             Command::Export { task_id } => commands::export(db, task_id),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use store::model::TaskId;
 use store::{CrashScope, CrashSite, Reader};
-use tools::{Published, ReplaceSites};
+use tools::{Content, PublishError, Published, ReplaceSites};
 
 use crate::exit::{Exit, Failure};
 
@@ -23,6 +23,10 @@ const SITES: ReplaceSites = ReplaceSites {
 
 /// Crash points outside steps, passed where a task has a completion.
 pub(crate) const RUN_SITES: &[CrashSite] = &[SITES.written, SITES.renamed, SITES.unchanged, SITES.published];
+
+/// Puts a file into the world; see [`tools::replace`].
+pub type Replace<'a> =
+    &'a dyn Fn(&Path, &str, &mut Content<'_>, ReplaceSites, CrashScope<'_>) -> Result<Published, PublishError>;
 
 /// The completion of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,11 +88,12 @@ impl Completion {
         &self,
         reader: &mut dyn Reader,
         task: &TaskId,
+        replace: Replace<'_>,
         crash: CrashScope<'_>,
     ) -> Result<Published, Failure> {
         let mut source = Source::new(reader, task)?;
         let key = temporary_key(task);
-        let result = tools::replace(self.out(), &key, &mut |out| source.write(out), SITES, crash);
+        let result = replace(self.out(), &key, &mut |out| source.write(out), SITES, crash);
         match source.failure {
             Some(failure) => Err(failure),
             None => result.map_err(|error| failed(&error)),
@@ -120,9 +125,9 @@ pub(crate) fn temporary_key(task: &TaskId) -> String {
     format!("{}-report", task.file_stem())
 }
 
-fn failed(error: &tools::PublishError) -> Failure {
+fn failed(error: &PublishError) -> Failure {
     let exit = match error {
-        tools::PublishError::Occupied { .. } => Exit::CannotCreate,
+        PublishError::Occupied { .. } => Exit::CannotCreate,
         _ => Exit::Io,
     };
     Failure::new(exit, format!("the report: {error}; run the task again once the cause is mended"))

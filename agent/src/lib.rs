@@ -18,7 +18,9 @@ mod progress;
 mod runner;
 mod signals;
 
-pub use commands::{Parts, create_with, run_with};
+pub use action_log::{LogError, LogFile, LogLock, LogSink};
+pub use commands::{InboxRequest, LogChoice, Parts, Sink, create_with, inbox_with, run_with};
+pub use completion::Replace;
 pub use config::Config;
 pub use exit::{Exit, Failure};
 pub use runner::{Lookup, Observer, Outcome, Runner, Silent};

@@ -10,7 +10,7 @@ use store::model::{Event, IdempotencyKey, TaskId, TaskState, TaskStatus};
 use store::{Crash, Reader, StepRow, TaskSession, limits};
 use tools::{Input, Outputs, Tool, ToolContext, ToolError};
 
-use crate::completion::Completion;
+use crate::completion::{Completion, Replace};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::signals::Stop;
@@ -64,6 +64,8 @@ pub struct Runner<'a, 's> {
     pub observer: &'a mut dyn Observer,
     /// Where its tools come from: [`tools::find`], or what a test puts in its place.
     pub tools: Lookup<'a>,
+    /// Puts the report into the world: [`tools::replace`], or what a test puts in its place.
+    pub replace: Replace<'a>,
 }
 
 /// Finds a tool by the name that plans call it by.
@@ -131,7 +133,7 @@ impl Runner<'_, '_> {
         self.crash.scope(None).point(COMPLETE_READY);
         if let Some(completion) = self.completion()? {
             let task = self.session.task().clone();
-            completion.carry_out(self.session.reader(), &task, self.crash.scope(None))?;
+            completion.carry_out(self.session.reader(), &task, self.replace, self.crash.scope(None))?;
         }
         self.commit(&Command::Complete)?;
         self.crash.scope(None).point(COMPLETE_DONE);

@@ -201,7 +201,7 @@ impl Effect {
         file.write_all(tail)?;
         match self.way {
             Artifact::ByTemporary(Temporary::FileUnsynced) => {}
-            Artifact::ByTemporary(Temporary::SyncUnheeded) => drop(file.sync_all()),
+            Artifact::ByTemporary(Temporary::SyncIgnored) => drop(file.sync_all()),
             _ => file.sync_all()?,
         }
         crash.point(WRITTEN);

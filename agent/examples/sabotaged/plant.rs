@@ -25,6 +25,10 @@ pub(crate) struct Plant {
     pub(crate) synchronous: &'static str,
     /// How an artifact is published.
     pub(crate) artifact: Artifact,
+    /// How the action log is written.
+    pub(crate) log: Log,
+    /// How the report is published.
+    pub(crate) report: Report,
     /// What is misread in the settings.
     pub(crate) config: fn(&mut Config),
     /// What happens before the run.
@@ -45,6 +49,8 @@ pub(crate) const HONEST: Plant = Plant {
     lock: Lock::Taken,
     synchronous: "FULL",
     artifact: Artifact::Real,
+    log: Log::Real,
+    report: Report::Real,
     config: |_| {},
     before: |_, _| Ok(()),
     after: |_, _| Ok(()),
@@ -155,5 +161,63 @@ pub(crate) enum Temporary {
     /// Right, but the folder's own name is not synced.
     ParentUnsynced,
     /// Right, but a sync that fails is taken for one that did not.
-    SyncUnheeded,
+    SyncIgnored,
+}
+
+/// How the action log is written.
+#[derive(Clone, Copy)]
+pub(crate) enum Log {
+    /// As it should be.
+    Real,
+    /// A finished step is told of before it is committed.
+    Early,
+    /// A torn last line is continued.
+    Unsealed,
+    /// Of a log that is gone, nothing comes back.
+    NotRebuilt,
+    /// Every start writes everything once more that stands there.
+    Repeated,
+    /// What another run has lost comes back without a mark.
+    Unmarked,
+    /// Some lines, told by their event and by whether they are reconciled, are written more or less than once.
+    Lines {
+        /// Whether a line is one of them.
+        which: fn(&str, bool) -> bool,
+        /// How often they are written.
+        times: usize,
+    },
+    /// Lines are not synced.
+    Unsynced,
+    /// A sync that fails is taken for one that did not.
+    SyncIgnored,
+}
+
+/// How the report is published.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// As it should be.
+    Real,
+    /// When the last step begins, with the results that there are; and as it should be in the end.
+    Early,
+    /// When the task is done.
+    Late,
+    /// As it should be, but a report that went missing later stays away.
+    NotPutBack,
+    /// With the results of the last run before those of the runs that were killed.
+    OfThisRunFirst,
+    /// Emptied and filled again under its own name.
+    InPlace,
+    /// By way of a temporary file that is not synced as it should be.
+    ByTemporary(ReportSync),
+}
+
+/// What is wrong with the syncs of a report.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportSync {
+    /// Its content is not synced.
+    NoFile,
+    /// Its folder is not synced.
+    NoFolder,
+    /// A sync that fails is taken for one that did not.
+    Ignored,
 }

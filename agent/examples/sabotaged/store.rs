@@ -12,8 +12,10 @@ use store::{
 };
 
 use crate::artifact::Late;
-use crate::plant::{Hold, Lock, Plant};
+use crate::known::Known;
+use crate::plant::{Hold, Lock, Log, Plant, Report};
 use crate::unit::{Raw, Unit, failed};
+use crate::{log, report};
 
 /// How long a lock is waited for by the bug that waits: shorter than the lab's patience.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -32,10 +34,18 @@ pub(crate) struct PlantedStore {
     /// Steps that were set back before the lock.
     recovered: Vec<u32>,
     late: Late,
+    known: Known,
 }
 
 impl PlantedStore {
-    pub(crate) fn new(inner: SqliteStore, db: &Path, plant: &'static Plant, crash: Crash, late: Late) -> Self {
+    pub(crate) fn new(
+        inner: SqliteStore,
+        db: &Path,
+        plant: &'static Plant,
+        crash: Crash,
+        late: Late,
+        known: Known,
+    ) -> Self {
         Self {
             inner,
             db: db.to_owned(),
@@ -46,6 +56,7 @@ impl PlantedStore {
             early: None,
             recovered: Vec::new(),
             late,
+            known,
         }
     }
 
@@ -67,6 +78,20 @@ impl PlantedStore {
             }
         }
         self.raw()?.write(&unit, plant.cut)
+    }
+
+    /// What is told of a commit before it is one.
+    fn tell_early(&mut self, unit: &Unit) -> std::io::Result<()> {
+        if matches!(self.plant.log, Log::Early) && log::finishes_a_step(unit) {
+            log::announce(&self.known, unit, &mut self.inner)?;
+        }
+        let starts = unit.events.iter().find(|event| matches!(event, Event::StepStarted { .. })).and_then(Event::step);
+        let last = self.known.found().map_or(0, |state| state.steps.saturating_sub(1));
+        if self.plant.report == Report::Early && starts == Some(last) {
+            let task = TaskId::new(&unit.task).map_err(std::io::Error::other)?;
+            report::publish_part(&mut self.inner, &task, last)?;
+        }
+        Ok(())
     }
 
     fn wait_for(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError> {
@@ -178,7 +203,10 @@ impl Store for PlantedStore {
             self.held = Some(unit);
             return Ok(());
         }
-        self.write(unit)
+        let failed = |error: std::io::Error| StoreError::new(ErrorKind::Io, format!("the bug does not work: {error}"));
+        self.tell_early(&unit).map_err(failed)?;
+        self.write(unit)?;
+        report::catch_up(&self.known).map_err(failed)
     }
 
     fn keep_log_position(&mut self, log: &str, task: &TaskId, position: &LogPosition) -> Result<(), StoreError> {
@@ -200,6 +228,9 @@ impl Reader for PlantedStore {
             Some(state) => Some(state),
             None => self.inner.load(task)?,
         };
+        if let Some(state) = state {
+            self.known.find(state);
+        }
         Ok(state.map(self.plant.load))
     }
 

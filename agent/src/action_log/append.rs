@@ -11,8 +11,33 @@ use store::limits;
 
 use super::LogError;
 
+/// What a run does to the file of its log, once it has the file's lock.
+pub trait LogSink {
+    /// The file, for reading.
+    fn file(&self) -> &LogFile;
+
+    /// Gives a torn last line its line break, durably. True where it was torn.
+    ///
+    /// # Errors
+    /// The file cannot be read, written or synced.
+    fn seal(&mut self, lock: &LogLock) -> Result<bool, LogError>;
+
+    /// Writes one line, which ends with its line break, in one call. Where a process has died in the middle of a line
+    /// since this one last looked, that line is sealed by the same call.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn append(&mut self, lock: &LogLock, line: &[u8]) -> Result<(), LogError>;
+
+    /// Makes what was appended durable.
+    ///
+    /// # Errors
+    /// The disk does not say that it is.
+    fn sync(&self) -> Result<(), LogError>;
+}
+
 /// An open log.
-pub(super) struct LogFile {
+pub struct LogFile {
     path: PathBuf,
     /// What the database calls it: its absolute path, as the working directory makes it.
     name: String,
@@ -24,9 +49,9 @@ pub(super) struct LogFile {
 }
 
 /// The lock on a log; while it is held, nobody else seals, reconciles or appends.
-pub(super) struct Lock(Arc<File>);
+pub struct LogLock(Arc<File>);
 
-impl Drop for Lock {
+impl Drop for LogLock {
     fn drop(&mut self) {
         // It would be freed with the process too; and a lock that cannot be freed shows as one that others wait for.
         let _best_effort = self.0.unlock();
@@ -49,7 +74,9 @@ impl LogFile {
         Ok(Self { path: path.to_owned(), name, file: Arc::new(file), regular, end: None })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -63,40 +90,17 @@ impl LogFile {
     }
 
     /// Waits for the lock, for a limited time: a process that was stopped while it held it must not stop all others.
-    pub(super) fn lock(&self) -> Result<Lock, LogError> {
+    pub(super) fn lock(&self) -> Result<LogLock, LogError> {
         const PAUSE: Duration = Duration::from_millis(1);
         let start = Instant::now();
         loop {
             match self.file.try_lock() {
-                Ok(()) => return Ok(Lock(Arc::clone(&self.file))),
+                Ok(()) => return Ok(LogLock(Arc::clone(&self.file))),
                 Err(TryLockError::WouldBlock) if start.elapsed() < limits::LOG_LOCK_WAIT => std::thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => return Err(LogError::Busy { path: self.path.clone() }),
                 Err(TryLockError::Error(error)) => return Err(LogError::io("lock", &self.path)(error)),
             }
         }
-    }
-
-    /// Gives a torn last line its line break, durably. True where it was torn.
-    pub(super) fn seal(&mut self, _lock: &Lock) -> Result<bool, LogError> {
-        let length = self.length()?;
-        self.end = Some(length);
-        if !self.is_torn(length)? {
-            return Ok(false);
-        }
-        self.write(length, b"\n")?;
-        self.sync()?;
-        Ok(true)
-    }
-
-    /// Writes one line, which ends with its line break, in one call. Where a process has died in the middle of a line
-    /// since this one last looked, that line is sealed by the same call.
-    pub(super) fn append(&mut self, _lock: &Lock, line: &[u8]) -> Result<(), LogError> {
-        let length = self.length()?;
-        if self.end != Some(length) && self.is_torn(length)? {
-            let sealed: Vec<u8> = b"\n".iter().chain(line).copied().collect();
-            return self.write(length, &sealed);
-        }
-        self.write(length, line)
     }
 
     /// Reads what stands at `offset`, to the end of `buffer`.
@@ -109,16 +113,11 @@ impl LogFile {
         Ok(Content { file: Arc::clone(&self.file), at: offset, end: self.length()? })
     }
 
-    pub(super) fn sync(&self) -> Result<(), LogError> {
-        match self.file.sync_all() {
-            // A pipe or terminal keeps nothing.
-            Err(error) if !self.regular && error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-            result => result.map_err(|source| LogError::Sync { path: self.path.clone(), source }),
-        }
-    }
-
     /// Its length; 0 for what is no regular file.
-    pub(super) fn length(&self) -> Result<u64, LogError> {
+    ///
+    /// # Errors
+    /// The file cannot be looked at.
+    pub fn length(&self) -> Result<u64, LogError> {
         if !self.regular {
             return Ok(0);
         }
@@ -148,6 +147,40 @@ impl LogFile {
         }
         self.end = Some(if self.regular { length + text.len() as u64 } else { 0 });
         Ok(())
+    }
+}
+
+impl LogSink for LogFile {
+    fn file(&self) -> &LogFile {
+        self
+    }
+
+    fn seal(&mut self, _lock: &LogLock) -> Result<bool, LogError> {
+        let length = self.length()?;
+        self.end = Some(length);
+        if !self.is_torn(length)? {
+            return Ok(false);
+        }
+        self.write(length, b"\n")?;
+        self.sync()?;
+        Ok(true)
+    }
+
+    fn append(&mut self, _lock: &LogLock, line: &[u8]) -> Result<(), LogError> {
+        let length = self.length()?;
+        if self.end != Some(length) && self.is_torn(length)? {
+            let sealed: Vec<u8> = b"\n".iter().chain(line).copied().collect();
+            return self.write(length, &sealed);
+        }
+        self.write(length, line)
+    }
+
+    fn sync(&self) -> Result<(), LogError> {
+        match self.file.sync_all() {
+            // A pipe or terminal keeps nothing.
+            Err(error) if !self.regular && error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            result => result.map_err(|source| LogError::Sync { path: self.path.clone(), source }),
+        }
     }
 }
 

@@ -10,19 +10,34 @@ use crate::exit::{Exit, Failure};
 
 /// Why the log could not be read or written. The task's state is safe in each case.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LogError {
+pub enum LogError {
     /// A file operation failed.
     #[error("cannot {op} the action log {path}: {source}", path = .path.display())]
-    Io { op: &'static str, path: PathBuf, source: io::Error },
+    Io {
+        /// What was tried.
+        op: &'static str,
+        /// The log.
+        path: PathBuf,
+        /// What came of it.
+        source: io::Error,
+    },
     /// A sync failed: what the disk holds of the log is unknown.
     #[error("cannot sync the action log {path}: {source}", path = .path.display())]
-    Sync { path: PathBuf, source: io::Error },
+    Sync {
+        /// The log.
+        path: PathBuf,
+        /// What came of it.
+        source: io::Error,
+    },
     /// Its folder could not be made or synced.
     #[error("the folder of the action log: {0}")]
     Folder(#[from] PublishError),
     /// Another process holds the log's lock and does not let go of it.
     #[error("the action log {path} has been locked by another process for too long", path = .path.display())]
-    Busy { path: PathBuf },
+    Busy {
+        /// The log.
+        path: PathBuf,
+    },
     /// Not the log: the database.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -17,14 +17,14 @@ mod line;
 mod position;
 mod scan;
 
-pub(crate) use error::LogError;
+pub use append::{LogFile, LogLock, LogSink};
+pub use error::LogError;
 
 use std::path::Path;
 
 use store::model::{JournalEntry, RunId, TaskId};
 use store::{Crash, CrashSite, TaskSession, limits};
 
-use append::{Lock, LogFile};
 use line::Names;
 use scan::Seen;
 
@@ -48,7 +48,7 @@ pub(crate) const RUN_SITES: &[CrashSite] = &[OPENED, SEALED, SCANNED, RECONCILED
 
 /// The log of one task, as one run writes it.
 pub(crate) struct ActionLog {
-    file: LogFile,
+    sink: Box<dyn LogSink>,
     task: TaskId,
     run: RunId,
     crash: Crash,
@@ -61,26 +61,33 @@ pub(crate) struct ActionLog {
 
 impl ActionLog {
     /// Opens the log for a run of a task, and makes it where there is none. Nothing is written yet.
-    pub(crate) fn open(path: &Path, task: &TaskId, run: &RunId, crash: &Crash) -> Result<Self, LogError> {
-        let file = LogFile::open(path)?;
+    pub(crate) fn open(
+        path: &Path,
+        task: &TaskId,
+        run: &RunId,
+        crash: &Crash,
+        sink: impl FnOnce(LogFile) -> Box<dyn LogSink>,
+    ) -> Result<Self, LogError> {
+        let sink = sink(LogFile::open(path)?);
         crash.scope(None).point(OPENED);
         let names = Names::new(task.clone());
-        Ok(Self { file, task: task.clone(), run: run.clone(), crash: crash.clone(), names, cursor: 0, kept: 0 })
+        Ok(Self { sink, task: task.clone(), run: run.clone(), crash: crash.clone(), names, cursor: 0, kept: 0 })
     }
 
     /// Seals the log and reconciles it with the journal. To be called under the task's lease, before the run begins.
     pub(crate) fn start(&mut self, session: &mut TaskSession<'_>) -> Result<(), LogError> {
         // One lock for all of it: what other tasks write comes before or after, never between the lines.
-        let lock = self.file.lock()?;
-        if self.file.seal(&lock)? {
+        let lock = self.sink.file().lock()?;
+        if self.sink.seal(&lock)? {
             self.crash.scope(None).point(SEALED);
         }
-        let known = position::verified(&self.file, session.reader(), &self.task)?;
+        let known = position::verified(self.sink.file(), session.reader(), &self.task)?;
         (self.cursor, self.kept) = (known.seq, known.offset);
         if let Some(first) = session.reader().journal(Some(&self.task), self.cursor, 1)?.pop() {
             // Of what this very run has journaled so far, which is that it made the task, the log has nothing.
             let is_new = first.run == self.run;
-            let mut seen = if is_new { Seen::default() } else { scan::scan(&self.file, known.offset, &self.task)? };
+            let mut seen =
+                if is_new { Seen::default() } else { scan::scan(self.sink.file(), known.offset, &self.task)? };
             self.crash.scope(None).point(SCANNED);
             self.reconcile(session, &lock, &mut seen)?;
         }
@@ -91,7 +98,7 @@ impl ActionLog {
 
     /// Writes the events that the log lacks. They are synced a page at a time, since a lost log may lack very many; a
     /// kill before that costs nothing, what the file then lacks is found again.
-    fn reconcile(&mut self, session: &mut TaskSession<'_>, lock: &Lock, seen: &mut Seen) -> Result<(), LogError> {
+    fn reconcile(&mut self, session: &mut TaskSession<'_>, lock: &LogLock, seen: &mut Seen) -> Result<(), LogError> {
         loop {
             let page = session.reader().journal(Some(&self.task), self.cursor, limits::JOURNAL_PAGE)?;
             let Some(last) = page.last() else { return Ok(()) };
@@ -103,11 +110,11 @@ impl ActionLog {
                 }
                 self.crash.scope(entry.step).point(BEFORE_APPEND);
                 let line = self.line(session, entry, event)?;
-                self.file.append(lock, &line)?;
+                self.sink.append(lock, &line)?;
                 written = true;
             }
             if written {
-                self.file.sync()?;
+                self.sink.sync()?;
             }
             self.cursor = last.seq;
         }
@@ -138,11 +145,11 @@ impl ActionLog {
 
     fn append(&mut self, step: Option<u32>, line: &[u8]) -> Result<(), LogError> {
         self.crash.scope(step).point(BEFORE_APPEND);
-        let lock = self.file.lock()?;
-        self.file.append(&lock, line)?;
+        let lock = self.sink.file().lock()?;
+        self.sink.append(&lock, line)?;
         // Not under the lock: then the syncs of several tasks are one for the disk.
         drop(lock);
-        self.file.sync()?;
+        self.sink.sync()?;
         self.crash.scope(step).point(APPENDED);
         Ok(())
     }
@@ -158,14 +165,14 @@ impl ActionLog {
     /// Keeps the position when the log has grown enough to be worth a commit, and once more when the task is over, so
     /// that nobody who asks for it later reads what others have written since.
     fn keep_position(&mut self, session: &mut TaskSession<'_>) -> Result<(), LogError> {
-        let end = self.file.end();
+        let end = self.sink.file().end();
         let grown = end.saturating_sub(self.kept);
         let last = session.state().status.is_over() && end > limits::LOG_POSITION_BYTES && grown > 0;
         if grown < limits::LOG_POSITION_BYTES && !last {
             return Ok(());
         }
-        if let Some(position) = position::at(&self.file, end, self.cursor)? {
-            session.keep_log_position(self.file.name(), &position)?;
+        if let Some(position) = position::at(self.sink.file(), end, self.cursor)? {
+            session.keep_log_position(self.sink.file().name(), &position)?;
             self.kept = end;
         }
         Ok(())

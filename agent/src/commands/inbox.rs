@@ -8,7 +8,7 @@ use store::sqlite::{SqliteReader, SqliteStore};
 use store::{Clock, ErrorKind, NewTask, Reader, SystemClock, TaskSession};
 
 use super::work::{Log, LogChoice, Work, check_ahead, check_apart};
-use super::{say, task_id};
+use super::{Parts, say, task_id};
 use crate::arm::{self, Course};
 use crate::completion::{self, Completion, same_place};
 use crate::config::Config;
@@ -18,45 +18,57 @@ use crate::signals::Stop;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) task: &'a str,
-    pub(crate) inbox: &'a Path,
-    pub(crate) out: &'a Path,
-    pub(crate) log: LogChoice<'a>,
-    pub(crate) delay: Option<Duration>,
+pub struct InboxRequest<'a> {
+    /// The task's id.
+    pub task: &'a str,
+    /// The folder of the notes.
+    pub inbox: &'a Path,
+    /// Where the report goes.
+    pub out: &'a Path,
+    /// The action log.
+    pub log: LogChoice<'a>,
 }
 
-pub(crate) fn inbox(db: &Path, request: Request<'_>) -> Result<Exit, Failure> {
+pub(crate) fn inbox(db: &Path, request: InboxRequest<'_>, delay: Option<Duration>) -> Result<Exit, Failure> {
     let mut config = Config::from_env()?;
-    config.step_delay = request.delay.unwrap_or(config.step_delay);
+    config.step_delay = delay.unwrap_or(config.step_delay);
+    inbox_with(db, request, &config, &Parts::RIGHT)
+}
+
+/// `agent inbox` with these settings and parts.
+///
+/// # Errors
+/// As the command: what went wrong, for `main` to print.
+pub fn inbox_with(db: &Path, request: InboxRequest<'_>, config: &Config, parts: &Parts<'_>) -> Result<Exit, Failure> {
     let task = task_id(request.task)?;
     let wanted = wanted(db, &task, &request)?;
     // The plan is made, and all that is there is looked at, before anything is changed.
-    let plan = match look(db, &task, &config, &wanted)? {
+    let plan = match look(db, &task, config, &wanted)? {
         Found::Task => None,
-        Found::Nothing => Some(plan(&wanted, &config)?),
+        Found::Nothing => Some(plan(&wanted, config)?),
     };
     let stop = Stop::on_signals()?;
-    let crash = arm::arm(&config)?;
+    let crash = arm::arm(config)?;
     let run = RunId::random();
-    let log = Log::open(Some(request.log), &task, &run, &crash)?;
-    let work = Work { task: &task, run: &run, config: &config, crash: &crash, stop: &stop, tools: &tools::find, log };
+    let log = Log::open(Some(request.log), &task, &run, &crash, parts.log)?;
+    let work = Work { task: &task, run: &run, config, crash: &crash, stop: &stop, parts, log };
     let Some(plan) = plan else {
-        return work.take_up(&mut SqliteStore::open(db, crash.clone())?);
+        let mut store = (parts.store)(SqliteStore::open(db, crash.clone())?, &crash);
+        return work.take_up(store.as_mut());
     };
-    let mut store = SqliteStore::open_or_create(db, crash.clone())?;
+    let mut store = (parts.store)(SqliteStore::open_or_create(db, crash.clone())?, &crash);
     // Created under its lock: who is refused because another process was faster has not made the task either.
     let new = NewTask { id: &task, plan: &plan, run: &run, at: SystemClock.now() };
-    match TaskSession::create(&mut store, &SystemClock, &new) {
+    match TaskSession::create(store.as_mut(), &SystemClock, &new) {
         Err(error) if error.kind() == ErrorKind::Exists => {}
         session => return work.carry_on(session?),
     }
-    check_same(&task, Completion::of(&mut store, &task)?.as_ref(), &wanted)?;
-    work.take_up(&mut store)
+    check_same(&task, Completion::of(store.as_mut(), &task)?.as_ref(), &wanted)?;
+    work.take_up(store.as_mut())
 }
 
 /// The completion that the request means, once its paths make sense together.
-fn wanted(db: &Path, task: &TaskId, request: &Request<'_>) -> Result<Completion, Failure> {
+fn wanted(db: &Path, task: &TaskId, request: &InboxRequest<'_>) -> Result<Completion, Failure> {
     let usage = |why: String| Failure::new(Exit::Usage, why);
     let text = |option: &str, path: &Path| match path.to_str() {
         Some(text) => Ok(text.to_owned()),

@@ -7,6 +7,7 @@ mod demo;
 mod export;
 mod inbox;
 mod list;
+mod parts;
 mod retry;
 mod run;
 mod status;
@@ -20,15 +21,17 @@ pub(crate) use create::create;
 pub use create::create_with;
 pub(crate) use demo::demo;
 pub(crate) use export::export;
-pub(crate) use inbox::{Request as InboxRequest, inbox};
+pub(crate) use inbox::inbox;
+pub use inbox::{InboxRequest, inbox_with};
 pub(crate) use list::list;
+pub use parts::{Parts, Sink};
 pub(crate) use retry::retry;
 pub(crate) use run::run;
-pub use run::{Parts, run_with};
+pub use run::run_with;
 pub(crate) use status::status;
 pub(crate) use tools::tools;
 pub(crate) use verify::verify;
-pub(crate) use work::LogChoice;
+pub use work::LogChoice;
 
 use std::path::Path;
 

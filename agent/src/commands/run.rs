@@ -2,32 +2,17 @@
 
 use std::path::Path;
 
+use store::Reader;
 use store::model::{RunId, TaskId, TaskState};
 use store::sqlite::SqliteStore;
-use store::{Crash, Reader, Store};
 
 use super::work::{Log, LogChoice, Work, check_ahead, check_apart, over, report};
-use super::{open_for, task_id, unknown};
+use super::{Parts, open_for, task_id, unknown};
 use crate::arm::{self, Course};
 use crate::completion::Completion;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::runner::Lookup;
 use crate::signals::Stop;
-
-/// What a run is made of. The tests of the crash tests put wrong parts in the place of the right ones.
-#[derive(Clone, Copy)]
-pub struct Parts<'a> {
-    /// Makes the store that the run works with from the one that was opened.
-    pub store: &'a dyn Fn(SqliteStore, &Crash) -> Box<dyn Store>,
-    /// Where its tools come from.
-    pub tools: Lookup<'a>,
-}
-
-impl Parts<'_> {
-    /// The right ones.
-    pub(crate) const RIGHT: Parts<'static> = Parts { store: &|store, _crash| Box::new(store), tools: &tools::find };
-}
 
 pub(crate) fn run(db: &Path, task: &str, log: Option<LogChoice<'_>>) -> Result<Exit, Failure> {
     run_logged(db, task, &Config::from_env()?, &Parts::RIGHT, log)
@@ -61,9 +46,9 @@ fn run_logged(
     let stop = Stop::on_signals()?;
     let crash = arm::arm(config)?;
     let run = RunId::random();
-    let log = Log::open(log, &task, &run, &crash)?;
+    let log = Log::open(log, &task, &run, &crash, parts.log)?;
     let mut store = (parts.store)(SqliteStore::open(db, crash.clone())?, &crash);
-    let work = Work { task: &task, run: &run, config, crash: &crash, stop: &stop, tools: parts.tools, log };
+    let work = Work { task: &task, run: &run, config, crash: &crash, stop: &stop, parts, log };
     work.take_up(store.as_mut())
 }
 

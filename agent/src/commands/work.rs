@@ -8,22 +8,22 @@ use store::model::{Event, RunId, TaskId, TaskState, TaskStatus};
 use store::{Clock, Crash, Reader, Store, SystemClock, TaskSession};
 use tools::Published;
 
-use super::say;
+use super::{Parts, Sink, say};
 use crate::action_log::{ActionLog, LogError};
 use crate::completion::{Completion, same_place};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use crate::runner::{Lookup, Observer, Outcome, Runner, preflight};
+use crate::runner::{Observer, Outcome, Runner, preflight};
 use crate::signals::Stop;
 
 /// Which action log a task gets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogChoice<'a> {
+pub struct LogChoice<'a> {
     /// The file.
-    pub(crate) path: &'a Path,
+    pub path: &'a Path,
     /// Whether the task goes on where the log cannot be written.
-    pub(crate) best_effort: bool,
+    pub best_effort: bool,
 }
 
 /// The action log of a run, if it has one.
@@ -40,12 +40,13 @@ impl Log {
         task: &TaskId,
         run: &RunId,
         crash: &Crash,
+        sink: Sink<'_>,
     ) -> Result<Self, Failure> {
         let Some(LogChoice { path, best_effort }) = choice else {
             return Ok(Self { log: None, best_effort: false, warned: false });
         };
         let mut log = Self { log: None, best_effort, warned: false };
-        match ActionLog::open(path, task, run, crash) {
+        match ActionLog::open(path, task, run, crash, sink) {
             Ok(open) => log.log = Some(open),
             Err(error) => log.settle(Err(error))?,
         }
@@ -113,7 +114,7 @@ pub(super) struct Work<'a> {
     pub(super) config: &'a Config,
     pub(super) crash: &'a Crash,
     pub(super) stop: &'a Stop,
-    pub(super) tools: Lookup<'a>,
+    pub(super) parts: &'a Parts<'a>,
     pub(super) log: Log,
 }
 
@@ -132,8 +133,9 @@ impl Work<'_> {
         }
         let progress = Progress::new(session.state());
         let mut watchers = Watchers { log: &mut self.log, progress };
-        let (config, crash, stop, tools) = (self.config, self.crash, self.stop, self.tools);
-        let runner = Runner { session, config, crash, stop, observer: &mut watchers, tools };
+        let (config, crash, stop) = (self.config, self.crash, self.stop);
+        let Parts { tools, replace, .. } = *self.parts;
+        let runner = Runner { session, config, crash, stop, observer: &mut watchers, tools, replace };
         let outcome = runner.run()?;
         drop(watchers);
         Ok(report(self.task, &outcome, ""))
@@ -145,7 +147,7 @@ impl Work<'_> {
             if let Some(completion) = Completion::of(session.reader(), self.task)? {
                 completion.sweep(self.task)?;
                 let points = self.crash.scope(None);
-                if completion.carry_out(session.reader(), self.task, points)? == Published::New {
+                if completion.carry_out(session.reader(), self.task, self.parts.replace, points)? == Published::New {
                     say!("the report of task `{}` was missing or changed, it is there again", self.task);
                 }
             }

@@ -4,8 +4,8 @@ use super::resume::Past;
 use super::tape::{Tape, record};
 use crate::bench::Bench;
 use crate::error::LabError;
-use crate::sandbox::Sandbox;
-use crate::stage::{Env, TASK};
+use crate::facts::TaskEnd;
+use crate::stage::{Env, Stage, TASK};
 
 /// A task created as usual, and its undisturbed run on tape.
 #[derive(Debug, Clone)]
@@ -17,14 +17,15 @@ pub struct Reel {
 }
 
 impl Reel {
-    /// Creates the task of the case and records its run.
+    /// Creates the task of the case and records its run, which may do both.
     ///
     /// # Errors
     /// The lab's own failures.
     pub fn of_run(bench: &Bench) -> Result<Self, LabError> {
-        let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
-        let create = sandbox.create(&bench.lab.target, TASK)?;
-        let tape = record(&bench.lab, &mut sandbox, &["run", TASK], &Env::new())?;
-        Ok(Self { past: Past::created(create, tape.found.clone()), tape })
+        let mut stage = Stage::single(&bench.lab, &bench.case)?;
+        let words = bench.case.words(TASK);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let tape = record(&bench.lab, &mut stage.sandbox, &words, &Env::new())?;
+        Ok(Self { past: Past::of(stage.close(TaskEnd::Done)), tape })
     }
 }

@@ -27,6 +27,12 @@ pub struct Past {
 }
 
 impl Past {
+    /// What was seen so far.
+    #[must_use]
+    pub fn of(seen: Evidence) -> Self {
+        Self { creates: seen.creates, created: seen.created, runs: seen.runs }
+    }
+
     /// A past in which only the task was created.
     #[must_use]
     pub fn created(create: Outcome, created: Snapshot) -> Self {
@@ -107,7 +113,9 @@ pub fn create_again(bench: &Bench, image: &Image, seen: &Seen, env: &Env) -> Res
 /// # Errors
 /// The lab's own failures.
 pub fn to_the_end(bench: &Bench, sandbox: &mut Sandbox, past: Past, env: &Env) -> Result<Evidence, LabError> {
-    let running = sandbox.start(&bench.lab.target, &["run", TASK], env)?;
+    let words = bench.case.words(TASK);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let running = sandbox.start(&bench.lab.target, &words, env)?;
     let outcome = sandbox.finish(running)?;
     let mut runs = past.runs;
     runs.push(RunRecord {

@@ -54,6 +54,15 @@ pub struct Tape {
     pub blind: Vec<String>,
 }
 
+impl Tape {
+    /// The tables as they stood before the call at this place.
+    #[must_use]
+    pub fn before(&self, at: usize) -> &Tables {
+        let image = at.checked_sub(1).map_or(0, |earlier| self.frames[earlier].image);
+        &self.seen[image].0
+    }
+}
+
 /// Whether a call has an address: all but printing.
 #[must_use]
 pub fn counts(call: &Call) -> bool {

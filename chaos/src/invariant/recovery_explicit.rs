@@ -57,11 +57,15 @@ fn recovered_what_was_interrupted(interrupted: &Steps, new: &[&EventRow], label:
     }
 }
 
-/// A run recovers its own task and no other.
+/// A run recovers its own task and no other. Where runs of several tasks were at
+/// work, each recovery is that of a run that has announced itself for its task.
 fn others_untouched(before: &Tables, after: &Tables, task: &str, label: &str, complaints: &mut Vec<String>) {
     let known = before.events.last().map_or(0, |event| event.seq);
-    let foreign =
-        after.events.iter().filter(|event| event.seq > known && event.task != task && event.kind == "step_recovered");
+    let new = || after.events.iter().filter(|event| event.seq > known);
+    let own = |recovery: &EventRow| {
+        new().any(|event| event.kind == "run_started" && (&event.task, &event.run) == (&recovery.task, &recovery.run))
+    };
+    let foreign = new().filter(|event| event.task != task && event.kind == "step_recovered" && !own(event));
     for event in foreign {
         complaints.push(format!("{label}: {} belongs to the task {}", event.describe(), event.task));
     }
@@ -133,5 +137,14 @@ mod tests {
         let last = story.last().tables.events.iter().rposition(|e| e.kind == "step_recovered");
         story.last().tables.events[last.expect("an event")].task = "t2".to_owned();
         breaks("recovery_explicit", &story, "belongs to the task t2");
+        // A run of the neighbour at the same time, in whose name it is.
+        let mut announced = story.event("run_started", 1).clone();
+        announced.task = "t2".to_owned();
+        announced.run = "run9".to_owned();
+        announced.seq += 100;
+        story.last().tables.events.push(announced);
+        breaks("recovery_explicit", &story, "belongs to the task t2");
+        story.last().tables.events[last.expect("an event")].run = "run9".to_owned();
+        holds("recovery_explicit", &story);
     }
 }

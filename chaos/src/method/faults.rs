@@ -21,7 +21,7 @@ use crate::power::log::{Blow, Scribe, strike};
 use crate::power::{Log, states};
 use crate::process::{Ended, Outcome};
 use crate::report::model::VerdictKind;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{DB_FILE, Sandbox};
 use crate::scenario::{Played, Scenario};
 use crate::stage::{Env, TASK};
 use crate::trace::{self, Class, Verb};
@@ -37,23 +37,22 @@ pub(super) const METHOD: Method = Method {
 /// What the disks after a success are taken from.
 const LIMITS: Limits = Limits { all_up_to: 4, samples: 8, tears: 1, most: usize::MAX };
 
-/// So many calls of a plan are failed in an everyday run.
+/// So many calls of a plan are failed in an everyday run; more where it makes more
+/// than that outside the database.
 const BOUNDED: usize = 25;
 
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     if !trace::available() {
         return Ok(vec![not_here(bench, METHOD.name)]);
     }
-    if bench.case.is_inbox() {
-        return super::faults_inbox::scenarios(bench);
-    }
-    let mut all = super::faults_create::scenarios(bench)?;
+    let mut all = if bench.case.is_inbox() { Vec::new() } else { super::faults_create::scenarios(bench)? };
     let reel = Arc::new(Reel::of_run(bench)?);
     all.extend(chosen(bench, &reel.tape.frames).into_iter().map(|at| scenario(bench, &reel, at)));
     Ok(all)
 }
 
-/// The calls to fail: all; or in an everyday run some of the plan's own.
+/// The calls to fail: all; or in an everyday run some of the plan's own, and of
+/// these all that are outside the database, whose calls are the same in every plan.
 fn chosen(bench: &Bench, frames: &[Frame]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..frames.len()).collect();
     if bench.lab.deep.whole {
@@ -61,9 +60,13 @@ fn chosen(bench: &Bench, frames: &[Frame]) -> Vec<usize> {
     }
     places.retain(|at| is_own(bench, &frames[*at].at));
     let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("faults/{}", bench.case.name)));
-    while places.len() > BOUNDED {
-        places.remove(luck.random_range(0..places.len()));
+    let (mut of_database, mut places): (Vec<usize>, Vec<usize>) =
+        places.into_iter().partition(|at| frames[*at].call.path.starts_with(DB_FILE));
+    while !of_database.is_empty() && places.len() + of_database.len() > BOUNDED {
+        of_database.remove(luck.random_range(0..of_database.len()));
     }
+    places.extend(of_database);
+    places.sort_unstable();
     places
 }
 
@@ -122,15 +125,20 @@ fn fail(bench: &Bench, reel: &Reel, frame: &Frame, blow: Blow) -> Result<Played,
     let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
     let base = &reel.tape.images[0];
     base.write(&sandbox.world())?;
+    let words = bench.case.words(TASK);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     // Only a sync that failed leads to the question what a power cut could take back.
-    let promised = frame.call.class == Class::Sync && matches!(blow.verb, Verb::Fail(_));
+    // On the way to a stored task it is not asked: SQLite makes the database's files
+    // there, and tells nobody that the sync of their folder has failed.
+    let stored = reel.tape.before(blow.call).task(TASK).is_some();
+    let promised = stored && frame.call.class == Class::Sync && matches!(blow.verb, Verb::Fail(_));
     let (outcome, log) = if promised {
         let mut scribe = Scribe::new(&bench.lab, &sandbox, base)?;
-        scribe.process(&mut sandbox, &["run", TASK], &Env::new(), Some(blow))?;
+        scribe.process(&mut sandbox, &words, &Env::new(), Some(blow))?;
         let log = scribe.finish();
         (log.processes[0].1.clone(), Some(log))
     } else {
-        (strike(&bench.lab, &mut sandbox, &["run", TASK], &Env::new(), blow)?, None)
+        (strike(&bench.lab, &mut sandbox, &words, &Env::new(), blow)?, None)
     };
     let succeeded = outcome.ended == Ended::Exited(0);
     let mut past = reel.past.clone();
@@ -146,7 +154,7 @@ fn fail(bench: &Bench, reel: &Reel, frame: &Frame, blow: Blow) -> Result<Played,
 /// A run with a fault may end with any code that it has words for, but it must end.
 fn faulted(outcome: Outcome, after: Snapshot) -> RunRecord {
     let code = match outcome.ended {
-        Ended::Exited(code) => code,
+        Ended::Exited(code) if !outcome.stderr.trim().is_empty() => code,
         _ => 0,
     };
     let expect = Expect::Ends(code);
@@ -177,4 +185,24 @@ fn no_false_success(bench: &Bench, reel: &Reel, log: &Log) -> Result<Verdict, La
         }
     }
     Ok(Verdict::Holds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Story;
+
+    #[test]
+    fn a_run_with_a_fault_may_end_with_any_code_that_it_has_words_for() {
+        let mut story = Story::clean();
+        let mut outcome = story.evidence.creates[0].clone();
+        let mut expect = |outcome: &Outcome| faulted(outcome.clone(), story.last().clone()).expect;
+        outcome.ended = Ended::Exited(74);
+        outcome.stderr = "agent: disk I/O error\n".to_owned();
+        assert_eq!(expect(&outcome), Expect::Ends(74));
+        outcome.stderr.clear();
+        assert_eq!(expect(&outcome), Expect::Ends(0), "which it did not");
+        outcome.ended = Ended::Hung;
+        assert_eq!(expect(&outcome), Expect::Ends(0));
+    }
 }

@@ -9,13 +9,13 @@ mod exhaust_inbox;
 mod external;
 mod faults;
 mod faults_create;
-mod faults_inbox;
 pub mod fuzz;
 mod log;
 mod neighbours;
 mod nested;
 mod observe;
 mod pause;
+mod pause_neighbour;
 mod points;
 mod poison;
 mod power;
@@ -64,11 +64,8 @@ pub const ALL: [Method; 18] = [
 ];
 
 /// Methods that leave the inbox case out, and why.
-const NOT_FOR_INBOX: [(&str, &str); 3] = [
-    (power::METHOD.name, "it traces `create` and `run`, not `inbox`"),
-    (pause::METHOD.name, "it traces `create` and `run`, not `inbox`"),
-    (control::METHOD.name, "its steps have no effect of their own that could double"),
-];
+const NOT_FOR_INBOX: [(&str, &str); 1] =
+    [(control::METHOD.name, "its steps have no effect of their own that could double")];
 
 impl Method {
     /// Its scenarios for a plan; none where [`Method::why_not`] says so.

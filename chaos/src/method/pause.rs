@@ -15,11 +15,11 @@ use rand::{RngExt as _, SeedableRng as _};
 use super::Method;
 use super::exhaust::not_here;
 use crate::bench::Bench;
-use crate::disk::{Reel, counts, to_the_end};
+use crate::disk::{Frame, Reel, counts, to_the_end};
 use crate::error::LabError;
 use crate::facts::{Expect, RunRecord, Snapshot};
 use crate::process::{Ended, Launch, Outcome, Running};
-use crate::sandbox::{DB_FILE, Sandbox};
+use crate::sandbox::{DB_FILE, DB_SUFFIXES, Sandbox};
 use crate::scenario::{Played, Scenario};
 use crate::stage::{Env, TASK};
 use crate::trace::{self, Call, Recorder, Verb, Watch};
@@ -36,25 +36,42 @@ pub(super) const METHOD: Method = Method {
 /// stall; a clean run takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// So many calls are paused at in an everyday run; in a tool's own example none.
+/// So many calls of the database are paused at in an everyday run; in a tool's own
+/// example none.
 const BOUNDED: usize = 4;
 
 fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     if !trace::available() {
         return Ok(vec![not_here(bench, METHOD.name)]);
     }
-    let reel = Arc::new(Reel::of_run(bench)?);
-    let mut places: Vec<usize> = (0..reel.tape.frames.len()).collect();
-    let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("pause/{}", bench.case.name)));
-    let most = match (bench.lab.deep.whole, &bench.case.example_of) {
-        (true, _) => usize::MAX,
-        (false, None) => BOUNDED,
-        (false, Some(_)) => 0,
-    };
-    while places.len() > most {
-        places.remove(luck.random_range(0..places.len()));
+    let mut all = Vec::new();
+    if bench.lab.deep.whole || bench.case.example_of.is_none() {
+        let reel = Arc::new(Reel::of_run(bench)?);
+        all.extend(chosen(bench, &reel.tape.frames).into_iter().map(|at| scenario(bench, &reel, at)));
     }
-    Ok(places.into_iter().map(|at| scenario(bench, &reel, at)).collect())
+    if !bench.case.is_inbox() {
+        all.extend(super::pause_neighbour::scenarios(bench)?);
+    }
+    Ok(all)
+}
+
+/// All calls; or in an everyday run those outside the database, such as on the
+/// lock, and some of the database's own.
+fn chosen(bench: &Bench, frames: &[Frame]) -> Vec<usize> {
+    let all = 0..frames.len();
+    let (mut of_database, mut places): (Vec<usize>, Vec<usize>) = all.partition(|at| is_of_database(&frames[*at]));
+    let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("pause/{}", bench.case.name)));
+    while !bench.lab.deep.whole && of_database.len() > BOUNDED {
+        of_database.remove(luck.random_range(0..of_database.len()));
+    }
+    places.extend(of_database);
+    places.sort_unstable();
+    places
+}
+
+/// Whether a call is on one of the files that SQLite works with.
+pub(super) fn is_of_database(frame: &Frame) -> bool {
+    frame.call.path.strip_prefix(DB_FILE).is_some_and(|suffix| DB_SUFFIXES.contains(&suffix) || suffix == "-shm")
 }
 
 fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
@@ -68,33 +85,57 @@ fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
 fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
     let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
     reel.tape.images[0].write(&sandbox.world())?;
-    let world = sandbox.world();
-    let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(&bench.lab.root);
-    let scratch = scratch.map_err(LabError::io("create a folder in", &bench.lab.root))?;
-    let launch =
-        || Launch::new(&bench.lab.target, &["--db", DB_FILE, "run", TASK], &world, &scratch.path().join("other"));
-    let mut recorder = Recorder::new(&world)?;
-    let patience = PATIENCE.min(bench.lab.target.deadline / 4);
-    let mut ice = Ice { left: at, patience, launch: &launch, other: None, ended: None };
-    let frozen = sandbox.traced(&bench.lab.target, &["run", TASK], &Env::new(), &mut recorder, &mut ice)?;
-    let stalled = ice.other.is_some();
-    let other = match (ice.ended, ice.other) {
-        (Some(outcome), _) => outcome,
-        (None, Some(running)) => running.finish()?,
-        (None, None) => {
-            let mut missed = Played::default();
-            missed.and("frozen", Verdict::NotReached(format!("the run has no call number {at}")));
-            return Ok(missed);
-        }
-    };
+    let Some(pair) = freeze(bench, &mut sandbox, at, TASK)? else { return Ok(missed(at)) };
     let mut past = reel.past.clone();
-    past.runs.push(contender(other, None));
-    past.runs.push(contender(frozen.outcome, Some(sandbox.look()?)));
+    past.runs.push(contender(pair.other, None));
+    past.runs.push(contender(pair.frozen, Some(sandbox.look()?)));
     let evidence = to_the_end(bench, &mut sandbox, past, &Env::new())?;
     let mut played = Played::judged(evidence, &bench.baseline);
     played.cycles = 1;
-    played.note = stalled.then(|| format!("the other run stalled for more than {patience:?} beside the frozen one"));
+    played.note = pair.stalled;
     Ok(played)
+}
+
+/// What came of a run that is never at the call where it was to be frozen.
+pub(super) fn missed(at: usize) -> Played {
+    let mut missed = Played::default();
+    missed.and("frozen", Verdict::NotReached(format!("the run has no call number {at}")));
+    missed
+}
+
+/// A run that was frozen for a while, and the one that was at work meanwhile.
+pub(super) struct Pair {
+    pub(super) frozen: Outcome,
+    pub(super) other: Outcome,
+    /// Said where the other one could not come to its end meanwhile.
+    pub(super) stalled: Option<String>,
+}
+
+/// Freezes a run of [`TASK`] before its call number `at` while a run of `task`
+/// goes to its end; nothing where it has no such call.
+///
+/// # Errors
+/// The lab's own failures.
+pub(super) fn freeze(bench: &Bench, sandbox: &mut Sandbox, at: usize, task: &str) -> Result<Option<Pair>, LabError> {
+    let world = sandbox.world();
+    let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(&bench.lab.root);
+    let scratch = scratch.map_err(LabError::io("create a folder in", &bench.lab.root))?;
+    let (words, others) = (bench.case.words(TASK), bench.case.words(task));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let line: Vec<&str> = ["--db", DB_FILE].into_iter().chain(others.iter().map(String::as_str)).collect();
+    let launch = || Launch::new(&bench.lab.target, &line, &world, &scratch.path().join("other"));
+    let mut recorder = Recorder::new(&world)?;
+    let patience = PATIENCE.min(bench.lab.target.deadline / 4);
+    let mut ice = Ice { left: at, patience, launch: &launch, other: None, ended: None };
+    let frozen = sandbox.traced(&bench.lab.target, &words, &Env::new(), &mut recorder, &mut ice)?.outcome;
+    let stalled = ice.other.is_some();
+    let stalled = stalled.then(|| format!("the other run stalled for more than {patience:?} beside the frozen one"));
+    let other = match (ice.ended, ice.other) {
+        (Some(outcome), _) => outcome,
+        (None, Some(running)) => running.finish()?,
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(Pair { frozen, other, stalled }))
 }
 
 /// One of two at once: done, refused by the lock, or refused with another reason

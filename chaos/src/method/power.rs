@@ -1,7 +1,8 @@
 //! Every disk that a power cut can leave, by the model in [`crate::power`]: each
 //! distinct one is resumed and judged, and what the world had been told must be
 //! found again. Three logs: a task created and run from nothing, a run on a
-//! database whose log is overwritten, and such a run that was killed before.
+//! database whose log is overwritten, and such a run that was killed before. Of
+//! the inbox case two: from nothing, and after a kill with the report in place.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -15,19 +16,18 @@ use crate::bench::Bench;
 use crate::disk::{Image, Past, create_again, database, run_again};
 use crate::error::LabError;
 use crate::evidence::Keeper;
-use crate::facts::Snapshot;
+use crate::facts::{Snapshot, TaskEnd};
 use crate::plan::PLAN_FILE;
 use crate::power::acks::{Fact, survived};
 use crate::power::enumerate::Limits;
 use crate::power::log::{Blow, Scribe};
 use crate::power::model::Effect;
 use crate::power::{Log, State, States, What, states};
-use crate::process::Outcome;
 use crate::report::model::{Finding, VerdictKind};
 use crate::sandbox::{DB_FILE, Sandbox};
 use crate::scenario::{Played, Scenario};
 use crate::schedule::{CallPoint, Kill, KillSchedule};
-use crate::stage::{Env, TASK};
+use crate::stage::{Env, Stage, TASK};
 use crate::trace::{self, Verb};
 use crate::verdict::Verdict;
 
@@ -51,8 +51,8 @@ const ENOUGH: usize = 12;
 struct Reel {
     name: String,
     log: Log,
-    /// The `create` and the folder after it.
-    created: (Outcome, Snapshot),
+    /// What was before its first run.
+    created: Past,
     /// The first process that is no `create`.
     first_run: usize,
     /// The folder that the run before the last one left, where it was killed.
@@ -66,14 +66,15 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     let whole = bench.lab.deep.whole;
     let example = bench.case.example_of.is_some();
     let mut reels = Vec::new();
-    if whole || !example {
+    if !bench.case.is_inbox() && (whole || !example) {
         reels.push(fresh(bench)?);
     }
-    let aged = aged(bench, "aged", None)?;
-    let kills = kills(bench, &aged.log);
-    reels.push(aged);
+    let (name, record): (_, Record) = if bench.case.is_inbox() { ("fresh", inbox) } else { ("aged", aged) };
+    let first = record(bench, name, None)?;
+    let kills = kills(bench, &first.log);
+    reels.push(first);
     for (call, at) in kills {
-        reels.push(self::aged(bench, &format!("after {at}"), Some(call))?);
+        reels.push(record(bench, &format!("after {at}"), Some(call))?);
     }
     let mut all = Vec::new();
     for reel in reels {
@@ -81,6 +82,9 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     }
     Ok(all)
 }
+
+/// Records a run; or two, the first of them killed after so many calls.
+type Record = fn(&Bench, &str, Option<usize>) -> Result<Reel, LabError>;
 
 /// A task created and run in a folder that has nothing but the plan.
 fn fresh(bench: &Bench) -> Result<Reel, LabError> {
@@ -91,28 +95,48 @@ fn fresh(bench: &Bench) -> Result<Reel, LabError> {
     let created = sandbox.look()?;
     scribe.process(&mut sandbox, &["run", TASK], &Env::new(), None)?;
     let log = scribe.finish();
-    let create = log.processes[0].1.clone();
-    Ok(Reel { name: "fresh".to_owned(), log, created: (create, created), first_run: 1, killed: None })
+    let created = Past::created(log.processes[0].1.clone(), created);
+    Ok(Reel { name: "fresh".to_owned(), log, created, first_run: 1, killed: None })
 }
 
-/// A run on a database whose log was written before; or two, the first of them
-/// killed after so many calls.
+/// On a database whose log was written before.
 fn aged(bench: &Bench, name: &str, kill_after: Option<usize>) -> Result<Reel, LabError> {
     let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
     let create = sandbox.create(&bench.lab.target, TASK)?;
     let created = sandbox.look()?;
     let keeper = Keeper::age(&sandbox.db())?;
     let base = copied(&bench.lab.root, &sandbox)?;
-    let mut scribe = Scribe::new(&bench.lab, &sandbox, &base)?;
+    let (log, killed) = runs(bench, &mut sandbox, &base, kill_after)?;
+    keeper.leave()?;
+    Ok(Reel { name: name.to_owned(), log, created: Past::created(create, created), first_run: 0, killed })
+}
+
+/// In a folder that has nothing but the notes: the run creates its task.
+fn inbox(bench: &Bench, name: &str, kill_after: Option<usize>) -> Result<Reel, LabError> {
+    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    let base = Image::read(&stage.sandbox.world(), None)?;
+    let (log, killed) = runs(bench, &mut stage.sandbox, &base, kill_after)?;
+    let created = Past::of(stage.close(TaskEnd::Done));
+    Ok(Reel { name: name.to_owned(), log, created, first_run: 0, killed })
+}
+
+/// The log of the runs, and the folder that the killed one left.
+fn runs(
+    bench: &Bench,
+    sandbox: &mut Sandbox,
+    base: &Image,
+    kill_after: Option<usize>,
+) -> Result<(Log, Option<Snapshot>), LabError> {
+    let words = bench.case.words(TASK);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut scribe = Scribe::new(&bench.lab, sandbox, base)?;
     let mut killed = None;
     if let Some(call) = kill_after {
-        scribe.process(&mut sandbox, &["run", TASK], &Env::new(), Some(Blow { call, verb: Verb::Kill }))?;
+        scribe.process(sandbox, &words, &Env::new(), Some(Blow { call, verb: Verb::Kill }))?;
         killed = Some(look(bench, &scribe.now().image())?);
     }
-    scribe.process(&mut sandbox, &["run", TASK], &Env::new(), None)?;
-    let log = scribe.finish();
-    keeper.leave()?;
-    Ok(Reel { name: name.to_owned(), log, created: (create, created), first_run: 0, killed })
+    scribe.process(sandbox, &words, &Env::new(), None)?;
+    Ok((scribe.finish(), killed))
 }
 
 /// What the lab sees in a folder of this content.
@@ -146,7 +170,9 @@ fn kills(bench: &Bench, log: &Log) -> Vec<(usize, CallPoint)> {
         else {
             continue;
         };
-        if entry.at.phase.contains(':') && !entry.at.phase.starts_with("next:") && !path.starts_with(DB_FILE) {
+        let phase = &entry.at.phase;
+        let of_effect = phase.contains(':') && !phase.starts_with("next:") || phase == "finish";
+        if of_effect && !path.starts_with(DB_FILE) {
             found.push((entry.call, entry.at.clone()));
         }
     }
@@ -270,7 +296,7 @@ fn creates(reel: &Reel, process: usize) -> bool {
 }
 
 fn past(reel: &Reel, process: usize) -> Past {
-    let mut past = Past::created(reel.created.0.clone(), reel.created.1.clone());
+    let mut past = reel.created.clone();
     for killed in reel.first_run..process {
         let last = reel.log.entries.iter().rev().find(|entry| entry.process == killed);
         if let Some(last) = last {

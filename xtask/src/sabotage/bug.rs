@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(super) struct Bug {
     pub(super) name: String,
     pub(super) about: String,
-    /// `report` or `single`.
+    /// `report`, `single` or `inbox`.
     pub(super) plan: String,
     pub(super) methods: Vec<String>,
     /// The part of the scenarios that is played.

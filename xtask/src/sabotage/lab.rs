@@ -25,11 +25,19 @@ const NOTES: &str = "Grüße aus dem Protokoll\n\n  The pump failed at 04:12.\nT
 const BY_CHANCE: &str = "random,fuzz";
 const CASES: &str = "8";
 
+/// What the honest agent is tried with where it is the inbox, on every so many seeds: to make it ready takes long.
+const INBOX_BY_CHANCE: &str = "random";
+const INBOX_EVERY: u32 = 4;
+
 /// What the honest agent in the wrappers of the sabotaged one is tried with, by plan: all that finds planted bugs.
-const SHOWN: [(&str, &str); 2] = [
-    ("report", "points,race,neighbours,drift,rerun,poison,observe,control,exhaust,power"),
+const SHOWN: [(&str, &str); 3] = [
+    ("report", "points,race,neighbours,drift,rerun,poison,observe,control,exhaust,power,faults,pause"),
     ("single", "nested,exhaust,power"),
+    (INBOX, "points,log,rerun,observe,power,faults"),
 ];
+
+/// The plan that the lab has built in.
+const INBOX: &str = "inbox";
 
 /// How the lab ends where a bug is caught: violated, baseline failed, control silent.
 const CAUGHT: [i32; 3] = [1, 2, 5];
@@ -60,9 +68,13 @@ impl Lab {
 
     /// The agent that ships, with everything that depends on the seed.
     pub(super) fn agent_holds(&self, seed: u32) -> Result<()> {
-        let mut run = self.run(&quoted(&self.agent), "report");
-        run.args(["--method", BY_CHANCE, "--cases", CASES, "--seed", &seed.to_string()]);
-        holds(&mut run).with_context(|| format!("a false alarm with the seed {seed}"))
+        let inbox = seed.is_multiple_of(INBOX_EVERY).then_some((INBOX, INBOX_BY_CHANCE));
+        for (plan, methods) in [("report", BY_CHANCE)].into_iter().chain(inbox) {
+            let mut run = self.run(&quoted(&self.agent), plan);
+            run.args(["--method", methods, "--cases", CASES, "--seed", &seed.to_string()]);
+            holds(&mut run).with_context(|| format!("a false alarm with the seed {seed}"))?;
+        }
+        Ok(())
     }
 
     /// The sabotaged agent without any bug: what the lab finds in the others is the bug's doing, not the wrapper's.
@@ -105,7 +117,7 @@ impl Lab {
 
     fn run(&self, agent: &str, plan: &str) -> Command {
         let mut run = Command::new(&self.chaos);
-        let plan = self.folder.path().join(format!("{plan}.json"));
+        let plan = if plan == INBOX { PathBuf::from(INBOX) } else { self.folder.path().join(format!("{plan}.json")) };
         run.args(["run", "--agent", agent, "--plan"]).arg(plan).current_dir(self.folder.path());
         run
     }

@@ -1,6 +1,6 @@
 //! Bugs of the one effect that the report has.
 
-use super::{BUG, Bug};
+use super::{BUG, Bug, FAULTS, PAUSE};
 use crate::plant::{Artifact, HONEST, Plant, Temporary};
 
 pub(super) static BUGS: &[Bug] = &[
@@ -65,6 +65,30 @@ pub(super) static BUGS: &[Bug] = &[
         about: "The temporary file of a killed attempt is taken for a whole one.",
         caught_by: &["effect_once"],
         plant: artifact(Artifact::ByTemporary(Temporary::TakenOver)),
+        ..BUG
+    },
+    Bug {
+        name: "content_not_compared",
+        about: "A file that stands under the artifact's name is taken for it, whatever it says.",
+        methods: &["drift"],
+        caught_by: &["foreign_result"],
+        plant: artifact(Artifact::ByTemporary(Temporary::Uncompared)),
+        ..BUG
+    },
+    Bug {
+        name: "swept_for_all",
+        about: "Recovery sweeps the temporary files of every task, whoever is at work on them.",
+        methods: PAUSE,
+        caught_by: &["undisturbed"],
+        plant: artifact(Artifact::SweptForAll),
+        ..BUG
+    },
+    Bug {
+        name: "fsync_error_ignored",
+        about: "A sync of the artifact that fails is taken for one that did not.",
+        methods: FAULTS,
+        caught_by: &["no_false_success"],
+        plant: artifact(Artifact::ByTemporary(Temporary::SyncIgnored)),
         ..BUG
     },
 ];

@@ -2,7 +2,7 @@
 
 use store::model::{Event, TaskStatus};
 
-use super::{BUG, Bug, PlanKind};
+use super::{BUG, Bug, EXHAUST, PlanKind};
 use crate::plant::{Cut, HONEST, Hold, Piece, Plant};
 use crate::unit::Unit;
 
@@ -11,7 +11,7 @@ pub(super) static BUGS: &[Bug] = &[
         name: "created_in_two",
         about: "A task is stored in one transaction and its task_created in another.",
         plan: PlanKind::Single,
-        methods: &["exhaust"],
+        methods: EXHAUST,
         caught_by: &["whole_or_nothing"],
         plant: Plant { created_in_two: true, ..HONEST },
         ..BUG
@@ -20,7 +20,16 @@ pub(super) static BUGS: &[Bug] = &[
         name: "output_in_second_transaction",
         about: "A step is committed as done, its output in a transaction of its own after that.",
         caught_by: &["state_preserved"],
-        plant: Plant { cut: cut(&[&[Piece::Steps, Piece::Status, Piece::Journal], &[Piece::Output]]), ..HONEST },
+        plant: Plant { cut: OUTPUT_IN_SECOND, ..HONEST },
+        ..BUG
+    },
+    Bug {
+        name: "output_in_two_at_once",
+        about: "A step's status is one transaction and its output the next, with no crash point in between.",
+        plan: PlanKind::Single,
+        methods: EXHAUST,
+        caught_by: &["state_preserved"],
+        plant: Plant { cut: at_once(OUTPUT_IN_SECOND), ..HONEST },
         ..BUG
     },
     Bug {
@@ -41,14 +50,32 @@ pub(super) static BUGS: &[Bug] = &[
         name: "journal_outside_transaction",
         about: "Events are written right after the transaction that they tell of.",
         caught_by: &["journal_replay"],
-        plant: Plant { cut: cut(&[&[Piece::Steps, Piece::Output, Piece::Status], &[Piece::Journal]]), ..HONEST },
+        plant: Plant { cut: JOURNAL_SECOND, ..HONEST },
+        ..BUG
+    },
+    Bug {
+        name: "journal_a_moment_late",
+        about: "Events follow the transaction that they tell of, with no crash point in between.",
+        plan: PlanKind::Single,
+        methods: EXHAUST,
+        caught_by: &["journal_replay"],
+        plant: Plant { cut: at_once(JOURNAL_SECOND), ..HONEST },
         ..BUG
     },
     Bug {
         name: "journal_early",
         about: "Events are written before the transaction that they tell of.",
         caught_by: &["journal_replay"],
-        plant: Plant { cut: cut(&[&[Piece::Journal], &[Piece::Steps, Piece::Output, Piece::Status]]), ..HONEST },
+        plant: Plant { cut: JOURNAL_FIRST, ..HONEST },
+        ..BUG
+    },
+    Bug {
+        name: "journal_a_moment_early",
+        about: "Events precede the transaction that they tell of, with no crash point in between.",
+        plan: PlanKind::Single,
+        methods: EXHAUST,
+        caught_by: &["journal_replay"],
+        plant: Plant { cut: at_once(JOURNAL_FIRST), ..HONEST },
         ..BUG
     },
     Bug {
@@ -102,6 +129,14 @@ pub(super) static BUGS: &[Bug] = &[
         ..BUG
     },
 ];
+
+const OUTPUT_IN_SECOND: Cut = cut(&[&[Piece::Steps, Piece::Status, Piece::Journal], &[Piece::Output]]);
+const JOURNAL_SECOND: Cut = cut(&[&[Piece::Steps, Piece::Output, Piece::Status], &[Piece::Journal]]);
+const JOURNAL_FIRST: Cut = cut(&[&[Piece::Journal], &[Piece::Steps, Piece::Output, Piece::Status]]);
+
+const fn at_once(cut: Cut) -> Cut {
+    Cut { points: false, ..cut }
+}
 
 const fn cut(transactions: &'static [&'static [Piece]]) -> Cut {
     Cut { transactions, points: true }

@@ -2,9 +2,11 @@
 
 mod artifacts;
 mod commits;
+mod log;
 mod open;
 mod power;
 mod recovery;
+mod report;
 mod runs;
 
 use crate::plant::{HONEST, Plant};
@@ -36,6 +38,8 @@ pub(crate) enum PlanKind {
     Report,
     /// Only one step, so that every pair of points can be tried.
     Single,
+    /// The lab's inbox, which has an action log and a report.
+    Inbox,
 }
 
 impl PlanKind {
@@ -43,6 +47,7 @@ impl PlanKind {
         match self {
             Self::Report => "report",
             Self::Single => "single",
+            Self::Inbox => "inbox",
         }
     }
 }
@@ -50,8 +55,23 @@ impl PlanKind {
 /// The usual way to try a bug: each crash point once.
 const POINTS: &[&str] = &["points"];
 
+/// What shows where no crash point is: the folder after each system call.
+const EXHAUST: &[&str] = &["exhaust"];
+
+/// What only a power cut shows: a kill loses nothing that the kernel has.
+const POWER: &[&str] = &["power"];
+
+/// What only a disk that fails shows.
+const FAULTS: &[&str] = &["faults"];
+
+/// What only two processes show of which one stands still between two system calls.
+const PAUSE: &[&str] = &["pause"];
+
 /// Of the scenarios of `race`, those in which the first runner is stopped while the second one comes.
 const SECOND: &str = "1/2";
+
+/// Enough of the scenarios for a bug that shows in a good part of many.
+const QUARTER: &str = "1/4";
 
 /// A bug that has no properties yet.
 const BUG: Bug = Bug {
@@ -70,7 +90,8 @@ static HONEST_BY_NAME: Plant = HONEST;
 
 /// Every bug.
 pub(crate) fn all() -> impl Iterator<Item = &'static Bug> {
-    let tables = [recovery::BUGS, commits::BUGS, runs::BUGS, artifacts::BUGS, power::BUGS, open::BUGS];
+    let tables =
+        [recovery::BUGS, commits::BUGS, runs::BUGS, artifacts::BUGS, log::BUGS, report::BUGS, power::BUGS, open::BUGS];
     tables.into_iter().flatten()
 }
 

@@ -1,16 +1,15 @@
 //! Bugs that only a power cut shows: a kill loses nothing that the kernel has.
 
 use super::artifacts::artifact;
-use super::{BUG, Bug, PlanKind};
+use super::{BUG, Bug, POWER, PlanKind, QUARTER};
 use crate::plant::{Artifact, HONEST, Plant, Temporary};
-
-const POWER: &[&str] = &["power"];
 
 pub(super) static BUGS: &[Bug] = &[
     Bug {
         name: "file_not_synced",
         about: "The artifact gets its name before its content is on the disk.",
         methods: POWER,
+        part: QUARTER,
         caught_by: &["effect_once"],
         plant: artifact(Artifact::ByTemporary(Temporary::FileUnsynced)),
         ..BUG

@@ -2,7 +2,7 @@
 
 use store::model::{Event, StepState, StepStatus, TaskState};
 
-use super::{BUG, Bug, PlanKind, SECOND};
+use super::{BUG, Bug, EXHAUST, PAUSE, PlanKind, SECOND};
 use crate::plant::{Cut, HONEST, Lock, Piece, Plant};
 use crate::unit::Unit;
 
@@ -58,7 +58,7 @@ pub(super) static BUGS: &[Bug] = &[
         name: "recovery_in_two_at_once",
         about: "The recovery is one transaction and run_started another, with no crash point in between.",
         plan: PlanKind::Single,
-        methods: &["exhaust"],
+        methods: EXHAUST,
         caught_by: &["recovery_explicit"],
         plant: Plant { cut: Cut { points: false, ..RECOVERY_IN_TWO }, ..HONEST },
         ..BUG
@@ -123,7 +123,8 @@ pub(super) static BUGS: &[Bug] = &[
     Bug {
         name: "no_lock",
         about: "Nobody asks for the lock.",
-        methods: &["race"],
+        methods: &["race", "pause"],
+        part: SECOND,
         caught_by: &["refused_changes_nothing", "exit_code"],
         plant: Plant { lock: Lock::Not, ..HONEST },
         ..BUG
@@ -134,6 +135,14 @@ pub(super) static BUGS: &[Bug] = &[
         methods: &["race"],
         caught_by: &["refused_changes_nothing", "exit_code"],
         plant: Plant { lock: Lock::Dropped, ..HONEST },
+        ..BUG
+    },
+    Bug {
+        name: "read_before_lock",
+        about: "The state is read first and the lock taken then.",
+        methods: PAUSE,
+        caught_by: &["resumes_not_restarts", "journal_consistent"],
+        plant: Plant { lock: Lock::AfterLoad, ..HONEST },
         ..BUG
     },
     Bug {
