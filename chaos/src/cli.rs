@@ -71,6 +71,9 @@ pub enum Command {
     },
 }
 
+/// A process that takes longer hangs, where nobody chooses.
+const DEADLINE: &str = "30s";
+
 /// Whom to test, with what.
 #[derive(Debug, Args)]
 pub struct TargetArgs {
@@ -101,7 +104,7 @@ pub struct TargetArgs {
     #[arg(long)]
     pub deep: bool,
     /// After this time a process of the agent counts as hung
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = DEADLINE)]
     pub deadline: Duration,
     /// Where the scenarios' folders are made; memory if there is a file system in it
     #[arg(long, value_name = "DIR")]
@@ -170,7 +173,10 @@ fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         unit => return Err(format!("`{unit}` is no unit; there are ms, s, m and h")),
     };
-    Duration::try_from_secs_f64(number * factor).map_err(|e| e.to_string())
+    match Duration::try_from_secs_f64(number * factor) {
+        Ok(Duration::ZERO) => Err("no time at all".to_owned()),
+        other => other.map_err(|e| e.to_string()),
+    }
 }
 
 fn shard(text: &str) -> Result<Shard, String> {
@@ -275,6 +281,10 @@ impl TargetArgs {
             ("--plan", self.plan.as_ref().map(path)),
             ("--inputs", self.inputs.as_ref().map(path)),
             ("--dir", self.dir.as_ref().map(path)),
+            (
+                "--deadline",
+                (duration(DEADLINE) != Ok(self.deadline)).then(|| format!("{}ms", self.deadline.as_millis())),
+            ),
         ];
         for (name, value) in given {
             if let Some(value) = value {
@@ -369,7 +379,7 @@ mod tests {
     fn times_and_shards_are_read_and_nonsense_is_refused() {
         assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        for text in ["", "m", "5x", "-3s", "1e400h"] {
+        for text in ["", "m", "5x", "-3s", "1e400h", "0", "0.0m"] {
             assert!(duration(text).is_err(), "{text}");
         }
         assert_eq!(shard("2/4"), Ok(Shard { number: 2, of: 4 }));

@@ -32,6 +32,9 @@ pub fn dispatch(command: Command) -> Result<i32, LabError> {
 
 fn run(args: &RunArgs) -> Result<i32, LabError> {
     let options = args.options()?;
+    if let Some(dir) = &args.out {
+        report::prepare(dir)?;
+    }
     let setup = args.target.setup()?;
     let bar = progress::Bar::new();
     let report = runner::run(&setup.lab, &setup.plans, &options, &|told| bar.tell(told))?;

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use crate::bench::Bench;
 use crate::error::LabError;
-use crate::facts::TaskEnd;
+use crate::facts::{Evidence, TaskEnd};
 use crate::lab::Lab;
 use crate::method::{self, fuzz};
 use crate::plan::PlanCase;
 use crate::random_plan::RandomPlan;
 use crate::scenario::{Done, Played, Scenario, play_schedule};
-use crate::schedule::KillSchedule;
+use crate::schedule::{Kill, KillSchedule};
 use crate::stage::{Stage, TASK};
+use crate::verdict::Verdict;
 
 /// The method's name of a bare schedule.
 const NAME: &str = "replay";
@@ -106,12 +107,54 @@ pub fn play(bench: &Bench, schedule: &KillSchedule) -> Result<Played, LabError> 
     // Many kills may hit one step; the attempt limit is not what is tested here.
     let limit = (schedule.0.len() + 3).to_string();
     let env = [("AGENT_MAX_ATTEMPTS", limit)];
-    let unreachable = play_schedule(&mut stage, TASK, schedule, &env, &|_| Vec::new())?;
-    let mut played = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
-    played.unreachable = unreachable;
-    if unreachable {
+    play_schedule(&mut stage, TASK, schedule, &env, &|_| Vec::new())?;
+    let evidence = stage.close(TaskEnd::Done);
+    let (hit, excused) = hit(&evidence, schedule);
+    let mut played = Played::judged(evidence, &bench.baseline);
+    played.and("hit", hit);
+    played.unreachable = excused;
+    if excused {
         let why = "a kill was unreachable by design: its step was committed before";
         played.note = Some(why.to_owned());
     }
     Ok(played)
+}
+
+/// Whether each kill of a schedule was delivered. One that was not has tested
+/// nothing, except where an earlier kill of the same schedule has let its step be
+/// committed; `true` where that is so.
+fn hit(evidence: &Evidence, schedule: &KillSchedule) -> (Verdict, bool) {
+    let mut excused = false;
+    for (i, kill) in schedule.0.iter().enumerate() {
+        let run = evidence.runs.get(i).filter(|run| run.kill.as_ref() == Some(kill));
+        let delivered = run.is_some_and(|run| match kill {
+            Kill::Signal { .. } => run.signalled,
+            Kill::Point(_) | Kill::Delay(_) | Kill::Call(_) => run.was_killed(),
+        });
+        if delivered {
+            continue;
+        }
+        if run.is_some() && i > 0 && was_committed(evidence, i, kill) {
+            excused = true;
+            continue;
+        }
+        let why = match run {
+            Some(run) => format!("`{kill}` did not come: {} {}", evidence.label(i), run.outcome.ended),
+            None => format!("`{kill}` did not come: the task was over before"),
+        };
+        return (Verdict::NotReached(why), excused);
+    }
+    (Verdict::Holds, excused)
+}
+
+/// Whether the step that a kill names was done when the `i`-th run began.
+fn was_committed(evidence: &Evidence, i: usize, kill: &Kill) -> bool {
+    let step = match kill {
+        Kill::Point(point) => point.step,
+        Kill::Signal { step, .. } => Some(*step),
+        Kill::Delay(_) | Kill::Call(_) => None,
+    };
+    let before = evidence.runs[i - 1].after.as_ref().map(|after| &after.tables);
+    let row = before.zip(step).and_then(|(tables, step)| tables.step(TASK, step));
+    row.is_some_and(|row| row.status == "done")
 }

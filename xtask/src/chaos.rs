@@ -23,9 +23,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     if command.is_none_or(|command| command != "report") {
         lab.arg("--agent").arg(agent);
     }
-    if command.is_none() && args.iter().filter(|arg| arg.starts_with('-')).all(|arg| WHOLE.contains(&arg.as_str())) {
+    let whole = args.iter().filter(|arg| arg.starts_with('-')).all(|arg| WHOLE.contains(&arg.as_str()));
+    if command.is_none() && whole {
         lab.args(["--gate", INVENTORY]);
     }
     lab.args(&args[usize::from(command.is_some())..]);
-    util::run(&mut lab)
+    util::run(&mut lab)?;
+    if command.is_none() && !whole {
+        util::say(&format!("only a part was played, so {INVENTORY} was not compared; `cargo xtask chaos` does that"));
+    }
+    Ok(())
 }

@@ -33,6 +33,12 @@ pub struct Invariant {
 
 /// Every property, in the order in which findings are told.
 pub const ALL: [Invariant; 13] = [
+    // How the processes ended comes first: what else is wrong often follows from it.
+    Invariant {
+        name: "exit_code",
+        about: "every process ends as the contract has it, and where the kill was meant to hit, it hit",
+        check: exit_code::check,
+    },
     Invariant {
         name: "state_preserved",
         about: "task, plan and the output of every committed step survive each kill",
@@ -77,11 +83,6 @@ pub const ALL: [Invariant; 13] = [
         name: "no_stray_files",
         about: "no temporary file, no foreign lock and no process stays behind",
         check: no_stray_files::check,
-    },
-    Invariant {
-        name: "exit_code",
-        about: "every process ends as the contract has it, and where the kill was meant to hit, it hit",
-        check: exit_code::check,
     },
     Invariant {
         name: "database_sound",

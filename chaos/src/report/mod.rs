@@ -14,6 +14,8 @@ mod sample;
 mod terminal;
 mod timeline;
 
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::error::LabError;
@@ -32,6 +34,16 @@ pub fn write(dir: &Path, report: &RunReport) -> Result<(), LabError> {
     std::fs::create_dir_all(dir).map_err(LabError::io("create", dir))?;
     write_file(dir, FILE_NAME, &json(report)?)?;
     render(dir, report)
+}
+
+/// Makes the folder for a report, and makes sure that files can be written there: better found out before the
+/// scenarios than after.
+///
+/// # Errors
+/// A folder that cannot be made or written to.
+pub fn prepare(dir: &Path) -> Result<(), LabError> {
+    let made = std::fs::create_dir_all(dir).and_then(|()| tempfile::tempfile_in(dir));
+    made.map(drop).map_err(|e| LabError::Usage(format!("cannot write reports into {}: {e}", dir.display())))
 }
 
 /// Writes what follows from `report.json` beside it.
@@ -70,7 +82,14 @@ pub fn json<T: serde::Serialize>(value: &T) -> Result<String, LabError> {
 
 fn write_file(dir: &Path, name: &str, text: &str) -> Result<(), LabError> {
     let file = dir.join(name);
-    std::fs::write(&file, text).map_err(LabError::io("write", &file))
+    // Under its name only when it is whole: a full disk must not leave half a report that somebody reads.
+    let written = tempfile::Builder::new().prefix(name).tempfile_in(dir).and_then(|mut draft| {
+        draft.write_all(text.as_bytes())?;
+        let mode = std::fs::Permissions::from_mode(0o644);
+        draft.as_file().set_permissions(mode)?;
+        draft.persist(&file).map_err(|e| e.error)
+    });
+    written.map(drop).map_err(LabError::io("write", &file))
 }
 
 #[cfg(test)]
@@ -88,6 +107,17 @@ mod tests {
         for name in ["report.json", "report.html", "junit.xml", "summary.md"] {
             assert!(out.join(name).metadata().expect(name).len() > 0, "{name}");
         }
+    }
+
+    /// A lab played everything and found only then that it had nowhere to write.
+    #[test]
+    fn a_place_that_takes_no_report_is_refused_before_anything_is_played() {
+        let dir = tempfile::tempdir().expect("a folder");
+        assert!(prepare(&dir.path().join("new/one")).is_ok());
+        let file = dir.path().join("file");
+        std::fs::write(&file, "mine").expect("written");
+        assert!(prepare(&file).expect_err("a refusal").to_string().contains("cannot write reports into"));
+        assert_eq!(std::fs::read_to_string(&file).expect("read"), "mine");
     }
 
     #[test]

@@ -24,6 +24,19 @@ fn a_kill_that_is_unreachable_by_design_is_said_to_be() {
     replay("after_commit:1, before_effect:0").assert().code(0).stdout(contains("unreachable by design"));
 }
 
+/// Kills that never came were told as "held, killed by the schedule": the ninth hit of a point that is passed once, a
+/// system call that the step does not make, a step that the plan does not have, a delay longer than the run.
+#[test]
+fn a_kill_that_does_not_come_is_not_reached() {
+    for subject in ["after_effect:2#9", "write_artifact:2/linkat#99", "term@9", "before_effect:7", "+20000ms"] {
+        replay(subject).assert().code(1).stdout(contains(format!("`{subject}` did not come")));
+    }
+    replay("after_commit:2, after_effect:1, before_effect:1#2")
+        .assert()
+        .code(1)
+        .stdout(contains("`before_effect:1#2` did not come: the task was over before"));
+}
+
 #[test]
 fn a_scenario_is_found_by_its_id() {
     replay("points/report/after_commit:2").assert().code(0).stdout(contains("held points/report"));
