@@ -56,7 +56,7 @@ impl Letter {
             Self::Violated => "violated",
             Self::Later => "violated after a further kill",
             Self::NotReached => "not reached",
-            Self::Unreachable => "unreachable by design",
+            Self::Unreachable => "no such place, or unreachable by design",
         }
     }
 }
