@@ -5,7 +5,7 @@
 //! belongs to the task: whatever other file stands there is replaced, in one step, by the whole report.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use store::model::TaskId;
@@ -13,6 +13,8 @@ use store::{CrashScope, CrashSite, Reader};
 use tools::{Content, PublishError, Published, ReplaceSites};
 
 use crate::exit::{Exit, Failure};
+use crate::inbox;
+use crate::places::same_place;
 
 const SITES: ReplaceSites = ReplaceSites {
     written: CrashSite("report.written"),
@@ -69,6 +71,30 @@ impl Completion {
     fn out(&self) -> &Path {
         let Self::Report { out, .. } = self;
         Path::new(out)
+    }
+
+    /// Refuses an action log that the report would replace, or that is a note and would be changed before it is counted.
+    ///
+    /// # Errors
+    /// It is one of these.
+    pub(crate) fn check_log(&self, log: &Path) -> Result<(), Failure> {
+        let Self::Report { inbox, out } = self;
+        let usage = |why: &str| Err(Failure::new(Exit::Usage, format!("--log {} {why}", log.display())));
+        if same_place(log, Path::new(out)) {
+            return usage("is the report of the task, which would replace it");
+        }
+        if inbox::is_note(Path::new(inbox), log) {
+            return usage("would be a note of the inbox, and be counted");
+        }
+        Ok(())
+    }
+
+    /// Refuses a place at which no report can stand, before anything is done for it.
+    ///
+    /// # Errors
+    /// Something stands there that is left alone.
+    pub(crate) fn check_place(&self) -> Result<(), Failure> {
+        tools::check_replaceable(self.out()).map_err(|error| failed(&error))
     }
 
     /// Removes what a killed run left behind. Under the task's lease, so that no living process needs it.
@@ -128,30 +154,16 @@ pub(crate) fn temporary_key(task: &TaskId) -> String {
 fn failed(error: &PublishError) -> Failure {
     let exit = match error {
         PublishError::Occupied { .. } => Exit::CannotCreate,
+        PublishError::Io { source, .. } if cannot_be_written(source) => Exit::CannotCreate,
         _ => Exit::Io,
     };
     Failure::new(exit, format!("the report: {error}; run the task again once the cause is mended"))
 }
 
-/// Whether two paths name the same place, as far as their spelling tells. Nothing needs to be there.
-pub(crate) fn same_place(one: &Path, other: &Path) -> bool {
-    let absolute = |path: &Path| std::path::absolute(path).ok().map(|path| normal(&path));
-    one == other || absolute(one).is_some_and(|one| Some(one) == absolute(other))
-}
-
-/// Without `.`, and with `..` taken back where what stands before it is a plain name.
-fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for part in path.components() {
-        match part {
-            std::path::Component::CurDir => {}
-            std::path::Component::ParentDir if normal.file_name().is_some() => {
-                normal.pop();
-            }
-            part => normal.push(part),
-        }
-    }
-    normal
+/// Whether the place is at fault, not the disk.
+fn cannot_be_written(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), InvalidFilename | NotADirectory | PermissionDenied | ReadOnlyFilesystem)
 }
 
 /// The report, made from the committed outputs.
@@ -192,17 +204,6 @@ impl<'a> Source<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rstest::rstest;
-
-    #[rstest]
-    #[case("report.json", "./report.json", true)]
-    #[case("a/../report.json", "report.json", true)]
-    #[case("/x/y", "/x//y/", true)]
-    #[case("report.json", "reports/report.json", false)]
-    #[case("../report.json", "report.json", false)]
-    fn paths_are_compared_by_where_they_lead(#[case] one: &str, #[case] other: &str, #[case] same: bool) {
-        assert_eq!(same_place(Path::new(one), Path::new(other)), same);
-    }
 
     #[test]
     fn a_completion_survives_its_json_and_others_are_not_guessed_at() {

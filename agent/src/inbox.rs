@@ -1,6 +1,7 @@
 //! The planner of the inbox: a folder of notes becomes a plan, one step for each.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::Path;
@@ -9,8 +10,9 @@ use serde_json::{Map, Value};
 use store::limits;
 use store::model::{PlanSource, PlannedStep};
 
-use crate::completion::{Completion, same_place};
+use crate::completion::Completion;
 use crate::exit::{Exit, Failure};
+use crate::places::{resolved, same_place};
 
 /// The tool that every step calls.
 pub(crate) const TOOL: &str = "count_words";
@@ -40,7 +42,11 @@ impl Inbox {
         let mut names = Vec::new();
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
-            if let Some(name) = note(&entry).map_err(unreadable)? {
+            let named = |error: io::Error| {
+                let why = format!("cannot look at the note {}: {error}", entry.path().display());
+                Failure::new(Exit::NoInput, why)
+            };
+            if let Some(name) = note(&entry).map_err(named)? {
                 names.push(name.map_err(|why| Failure::new(Exit::BadPlan, format!("inbox {folder}: {why}")))?);
             }
         }
@@ -86,11 +92,21 @@ impl PlanSource for Inbox {
     }
 }
 
+/// Whether a file at `path` would be a note of the inbox, links followed.
+pub(crate) fn is_note(inbox: &Path, path: &Path) -> bool {
+    let place = resolved(path);
+    place.file_name().is_some_and(is_notes_name) && place.parent() == Some(&resolved(inbox))
+}
+
+fn is_notes_name(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    bytes.ends_with(EXTENSION.as_bytes()) && !bytes.starts_with(b".")
+}
+
 /// The name of a note; `None` for what is none.
 fn note(entry: &DirEntry) -> io::Result<Option<Result<String, String>>> {
     let name = entry.file_name();
-    let bytes = name.as_encoded_bytes();
-    if !bytes.ends_with(EXTENSION.as_bytes()) || bytes.starts_with(b".") {
+    if !is_notes_name(&name) {
         return Ok(None);
     }
     let mut kind = entry.file_type()?;
@@ -110,7 +126,6 @@ fn note(entry: &DirEntry) -> io::Result<Option<Result<String, String>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     use store::model::Plan;
 
@@ -138,6 +153,23 @@ mod tests {
         let due = ["10.txt", "9.txt", "B.txt", "a b.txt", "b.txt", "link.txt", "ä.txt"];
         assert_eq!(paths, due.map(|name| at(name).to_str().unwrap().to_owned()));
         assert_eq!(tools::check_plan(&plan), Ok(()));
+    }
+
+    /// An action log was opened on a note: its lines were counted as words of the user.
+    #[test]
+    fn what_would_be_a_note_is_known_also_through_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let inbox = folder.path().join("inbox");
+        fs::create_dir(&inbox).unwrap();
+        fs::write(inbox.join("a.txt"), "").unwrap();
+        std::os::unix::fs::symlink("inbox/a.txt", folder.path().join("link.jsonl")).unwrap();
+        std::os::unix::fs::symlink("inbox", folder.path().join("box")).unwrap();
+        for note in ["inbox/a.txt", "inbox/new.txt", "box/new.txt", "link.jsonl"] {
+            assert!(is_note(&inbox, &folder.path().join(note)), "{note}");
+        }
+        for other in ["inbox/log.jsonl", "inbox/.a.txt", "new.txt", "inbox/deep/a.txt"] {
+            assert!(!is_note(&inbox, &folder.path().join(other)), "{other}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod exit;
 mod inbox;
 mod narrate;
 mod output;
+mod places;
 mod progress;
 mod runner;
 mod signals;

@@ -21,7 +21,7 @@ pub use publish::{
     Publication, PublishError, PublishSites, Published, is_temporary, make_folder, publish, sweep_temporaries,
     sync_folder,
 };
-pub use replace::{Content, ReplaceSites, folder_of, has_content, replace};
+pub use replace::{Content, ReplaceSites, check_replaceable, folder_of, has_content, replace};
 pub use schema::{Field, Kind, schema_of};
 pub use text_file::read_text;
 pub use tool::{Effect, Example, Input, Outputs, Spec, Tool, ToolContext, ToolError};

@@ -70,6 +70,15 @@ pub fn has_content(path: &Path, content: &mut Content<'_>) -> Result<bool, Publi
     Ok(open_regular(path)?.is_some_and(|file| matches!(compare(&file, content), Ok(true))))
 }
 
+/// Refuses a place at which [`replace`] would never put a file.
+///
+/// # Errors
+/// [`PublishError::Occupied`] where something other than a regular file stands there, or [`PublishError::Io`] where nothing
+/// can be looked up there.
+pub fn check_replaceable(path: &Path) -> Result<(), PublishError> {
+    open_regular(path).map(drop)
+}
+
 /// The folder that a path lies in.
 #[must_use]
 pub fn folder_of(path: &Path) -> &Path {

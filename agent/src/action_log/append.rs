@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub struct LogFile {
     /// What the database calls it: its absolute path, as the working directory makes it.
     name: String,
     file: Arc<File>,
-    /// False for a device or pipe, which cannot be read back.
+    /// False for a device, which cannot be read back.
     regular: bool,
     /// Its length after the last write or look of this process; whoever finds it longer has to look at the last line.
     end: Option<u64>,
@@ -66,7 +66,11 @@ impl LogFile {
         tools::make_folder(folder)?;
         let failed = LogError::io("open", path);
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(&failed)?;
-        let regular = file.metadata().map_err(&failed)?.is_file();
+        let kind = file.metadata().map_err(&failed)?.file_type();
+        if kind.is_fifo() {
+            return Err(LogError::Pipe { path: path.to_owned() });
+        }
+        let regular = kind.is_file();
         if regular {
             sync_folder(folder)?;
         }

@@ -38,6 +38,12 @@ pub enum LogError {
         /// The log.
         path: PathBuf,
     },
+    /// A pipe forgets what a later run would have to read back.
+    #[error("the action log {path} is a pipe; it must be a file, because each run looks what it has", path = .path.display())]
+    Pipe {
+        /// The log.
+        path: PathBuf,
+    },
     /// Not the log: the database.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -54,6 +60,7 @@ impl From<LogError> for Failure {
         let exit = match error {
             LogError::Store(error) => return error.into(),
             LogError::Busy { .. } => Exit::Busy,
+            LogError::Pipe { .. } => Exit::CannotCreate,
             LogError::Io { .. } | LogError::Sync { .. } | LogError::Folder(_) => Exit::Io,
         };
         let why = format!("{error}; nothing committed is lost, and --log-best-effort goes on without the log");

@@ -7,13 +7,14 @@ use store::model::{RunId, TaskId};
 use store::sqlite::{SqliteReader, SqliteStore};
 use store::{Clock, ErrorKind, NewTask, Reader, SystemClock, TaskSession};
 
-use super::work::{Log, LogChoice, Work, check_ahead, check_apart};
+use super::work::{Log, LogChoice, Work, check_ahead};
 use super::{Parts, say, task_id};
 use crate::arm::{self, Course};
-use crate::completion::{self, Completion, same_place};
+use crate::completion::{self, Completion};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::inbox::{self, Inbox};
+use crate::places::{check_apart, same_place};
 use crate::signals::Stop;
 
 /// What was asked for.
@@ -77,9 +78,6 @@ fn wanted(db: &Path, task: &TaskId, request: &InboxRequest<'_>) -> Result<Comple
     let out = request.out;
     check_apart(db, "--log", request.log.path)?;
     check_apart(db, "--out", out)?;
-    if same_place(out, request.log.path) {
-        return Err(usage(format!("--out {} is the action log, the report would replace it", out.display())));
-    }
     let Some(name) = out.file_name() else {
         return Err(usage(format!("--out {} names no file", out.display())));
     };
@@ -89,7 +87,10 @@ fn wanted(db: &Path, task: &TaskId, request: &InboxRequest<'_>) -> Result<Comple
     if name.to_str().is_some_and(|name| tools::is_temporary(name, &completion::temporary_key(task))) {
         return Err(usage(format!("--out {}: temporary files of this task have such names", out.display())));
     }
-    Ok(Completion::Report { inbox: text("--inbox", request.inbox)?, out: text("--out", out)? })
+    let wanted = Completion::Report { inbox: text("--inbox", request.inbox)?, out: text("--out", out)? };
+    wanted.check_log(request.log.path)?;
+    wanted.check_place()?;
+    Ok(wanted)
 }
 
 enum Found {

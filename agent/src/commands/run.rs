@@ -6,12 +6,13 @@ use store::Reader;
 use store::model::{RunId, TaskId, TaskState};
 use store::sqlite::SqliteStore;
 
-use super::work::{Log, LogChoice, Work, check_ahead, check_apart, over, report};
+use super::work::{Log, LogChoice, Work, check_ahead, over, report};
 use super::{Parts, open_for, task_id, unknown};
 use crate::arm::{self, Course};
 use crate::completion::Completion;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::places::check_apart;
 use crate::signals::Stop;
 
 pub(crate) fn run(db: &Path, task: &str, log: Option<LogChoice<'_>>) -> Result<Exit, Failure> {
@@ -40,6 +41,9 @@ fn run_logged(
     // Looked at without a trace first: a task that is unknown, or over with nothing to look after, gets no lock file
     // and no migration.
     let (state, completion) = look(db, &task, config, log.is_some())?;
+    if let (Some(log), Some(completion)) = (log, &completion) {
+        completion.check_log(log.path)?;
+    }
     if state.status.is_over() && completion.is_none() && log.is_none() {
         return Ok(report(&task, &over(state), "already "));
     }

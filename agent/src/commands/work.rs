@@ -1,8 +1,6 @@
 //! What `run` and `inbox` share: a task under lease, brought to its end, with its action log.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use store::model::{Event, RunId, TaskId, TaskState, TaskStatus};
 use store::{Clock, Crash, Reader, Store, SystemClock, TaskSession};
@@ -10,7 +8,7 @@ use tools::Published;
 
 use super::{Parts, Sink, say};
 use crate::action_log::{ActionLog, LogError};
-use crate::completion::{Completion, same_place};
+use crate::completion::Completion;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -155,22 +153,6 @@ impl Work<'_> {
         }
         Ok(report(self.task, &over(state), "already "))
     }
-}
-
-/// Refuses a file that is the database, or one of those that SQLite keeps beside it: to write anything else to them would
-/// destroy it.
-pub(super) fn check_apart(db: &Path, option: &str, path: &Path) -> Result<(), Failure> {
-    let beside = ["", "-wal", "-shm", "-journal"].map(|suffix| {
-        let mut name = db.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    });
-    let inode = |path: &Path| fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
-    let here = inode(path);
-    if beside.iter().any(|file| same_place(path, file) || (here.is_some() && here == inode(file))) {
-        return Err(Failure::new(Exit::Usage, format!("{option} {} is a file of the database", path.display())));
-    }
-    Ok(())
 }
 
 /// Refuses what the next step or the task's end would stumble over, as far as reading tells.

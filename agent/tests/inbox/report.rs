@@ -1,6 +1,7 @@
 //! The plan, the report, and what may stand in their way.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use rstest::rstest;
 use serde_json::json;
@@ -116,7 +117,14 @@ fn a_task_of_another_kind_is_not_taken_for_an_inbox() {
 
 #[rstest]
 #[case::db(&["--out", "./state.db"], "--out")]
-#[case::log(&["--out", "actions.jsonl"], "--out")]
+#[case::log(&["--out", "actions.jsonl"], "is the report of the task")]
+#[case::log_by_a_link(&["--out", "here/actions.jsonl"], "is the report of the task")]
+#[case::log_is_a_note(&["--log", "inbox/b.txt"], "would be a note")]
+#[case::log_is_a_new_note(&["--log", "here/inbox/z.txt"], "would be a note")]
+#[case::wal_by_a_link(&["--out", "here/state.db-wal"], "file of the database")]
+#[case::log_db_by_a_link(&["--log", "here/state.db"], "file of the database")]
+#[case::own_lock(&["--log", "state.db.t.lock"], "lock of the database")]
+#[case::lock_of_another(&["--out", "here/state.db.other.lock"], "lock of the database")]
 #[case::log_db(&["--log", "inbox/../state.db"], "--log")]
 #[case::wal(&["--out", "state.db-wal"], "file of the database")]
 #[case::note(&["--out", "./inbox/b.txt"], "is a note")]
@@ -127,9 +135,37 @@ fn a_task_of_another_kind_is_not_taken_for_an_inbox() {
 #[case::no_delay(&["--delay", "soon"], "0 to 86400")]
 fn what_makes_no_sense_is_refused_before_anything_happens(#[case] more: &[&str], #[case] says: &str) {
     let lab = Lab::new();
+    symlink(".", lab.path("here")).unwrap();
     let before = lab.sandbox.tree();
     lab.inbox_and(more).exits(64).says(says);
     assert_eq!(lab.sandbox.tree(), before);
+}
+
+/// The report was written over the log that `agent run` had been given, and the log was gone.
+#[test]
+fn a_run_takes_no_log_that_its_report_would_replace() {
+    let lab = Lab::killed_at("before_effect:1");
+    symlink(".", lab.path("here")).unwrap();
+    let before = lab.sandbox.tree();
+    for log in ["report.json", "here/report.json", "inbox/a.txt"] {
+        lab.agent(["run", "t", "--log", log]).exits(64).says("--log");
+        assert_eq!(lab.sandbox.tree(), before, "{log}");
+    }
+    lab.inbox().exits(0);
+    lab.assert_sound("t");
+}
+
+/// It was found out when every note had been counted, and the task was bound to that place.
+#[test]
+fn a_place_where_no_report_can_stand_is_refused_before_anything_is_stored() {
+    let lab = Lab::new();
+    symlink("elsewhere", lab.path("link.json")).unwrap();
+    let long = "x".repeat(256);
+    let before = lab.sandbox.tree();
+    for out in ["link.json", "/dev/null", "inbox/a.txt/r.json", &long] {
+        lab.inbox_and(&["--out", out]).exits(73).says("the report");
+        assert_eq!(lab.sandbox.tree(), before, "{out}");
+    }
 }
 
 #[rstest]
@@ -156,9 +192,9 @@ fn a_file_that_stands_in_the_reports_place_is_replaced_and_a_link_is_left_alone(
     lab.inbox().exits(0);
     assert_eq!(lab.sandbox.read("report.json"), REPORT);
 
-    let lab = Lab::new();
-    std::os::unix::fs::symlink("elsewhere", lab.path("report.json")).unwrap();
-    lab.inbox().exits(73).says("link");
+    let lab = Lab::killed_at("before_effect:1");
+    symlink("elsewhere", lab.path("report.json")).unwrap();
+    lab.agent(["run", "t"]).exits(73).says("link");
     assert_eq!(lab.status("t")["status"], "running", "without its report the task is not done");
     lab.remove("report.json");
     lab.inbox().exits(0);

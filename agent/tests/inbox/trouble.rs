@@ -29,6 +29,15 @@ fn a_log_that_cannot_be_opened_stops_a_new_task_before_it_is_stored(#[case] log:
     assert_eq!(lab.sandbox.tree(), before);
 }
 
+/// Lines went into a pipe that nobody read, and the next run could not read them back.
+#[test]
+fn a_pipe_is_no_log() {
+    let lab = Lab::new();
+    nix::unistd::mkfifo(&lab.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    lab.inbox_and(&["--log", "pipe"]).exits(73).says("is a pipe");
+    assert!(!lab.path("state.db").exists());
+}
+
 #[rstest]
 #[case("/dev/full")]
 #[case("inbox")]
