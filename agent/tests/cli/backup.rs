@@ -56,3 +56,14 @@ fn a_backup_never_replaces_a_file() {
     lab.agent(["--db", "none.db", "backup", "fresh.db"]).fails(66).says("none.db");
     assert_eq!(lab.tree(), before);
 }
+
+/// Nothing stands at `state.db-wal` while nobody has the database open, and a copy there would be taken for its log.
+#[test]
+fn a_backup_never_takes_the_name_of_a_file_of_the_database() {
+    let lab = Lab::golden("v1-done");
+    let before = lab.tree();
+    for name in ["state.db-wal", "state.db-journal", "./state.db-shm", "state.db.t1.lock"] {
+        lab.agent(["backup", name]).exits(64).says("of the database");
+    }
+    assert_eq!(lab.tree(), before);
+}
