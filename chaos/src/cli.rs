@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::error::LabError;
 use crate::exit::Exit;
+use crate::folder::Folder;
 use crate::gate::Gate;
 use crate::inbox;
 use crate::invariant;
@@ -195,6 +196,8 @@ pub struct Setup {
     pub lab: Arc<Lab>,
     /// The plans.
     pub plans: Vec<Arc<PlanCase>>,
+    /// Below which everything happens; removed in the end.
+    pub folder: Folder,
 }
 
 impl TargetArgs {
@@ -218,7 +221,8 @@ impl TargetArgs {
             Some(dir) => std::path::absolute(dir).map_err(LabError::io("find", dir))?,
             None => default_root(),
         };
-        let target = self.target(&root)?;
+        let folder = Folder::below(&root)?;
+        let target = self.target(&folder.path())?;
         let plans = match own {
             Some(own) if own.is_inbox() && !target.has_inbox => {
                 return Err(LabError::Usage("the agent has no command `inbox`".to_owned()));
@@ -233,13 +237,13 @@ impl TargetArgs {
         };
         let lab = Lab {
             target,
-            root,
+            root: folder.path(),
             seed: self.seed.unwrap_or_else(|| rand::random_range(1..1_000_000_000)),
             cases: self.cases,
             deep: self.deep(),
             replay_options: self.replay_options(),
         };
-        Ok(Setup { lab: Arc::new(lab), plans: plans.into_iter().map(Arc::new).collect() })
+        Ok(Setup { lab: Arc::new(lab), plans: plans.into_iter().map(Arc::new).collect(), folder })
     }
 
     /// Whether the plan is the built-in inbox case and no file.
@@ -257,7 +261,7 @@ impl TargetArgs {
         };
         let mut target = Target::new(&given, &here, agent_variables())?;
         target.deadline = self.deadline;
-        let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(root);
+        let scratch = tempfile::Builder::new().prefix(crate::folder::PREFIX).tempdir_in(root);
         let scratch = scratch.map_err(LabError::io("create a folder in", root))?;
         target.ask_inventory(scratch.path())?;
         target.ask_inbox(scratch.path())?;

@@ -33,6 +33,9 @@ pub const TABLE: [(Exit, &str); 7] = [
     (Exit::LabFailed, "the lab itself failed, there is no verdict"),
 ];
 
+/// What a lab that was told to stop ends with: 128 and the signal.
+const STOPPED: &str = "129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM, which is no pass";
+
 impl Exit {
     /// The number that the shell sees.
     #[must_use]
@@ -51,7 +54,8 @@ impl Exit {
     /// The table as lines of `code  meaning` for the help.
     #[must_use]
     pub fn help() -> String {
-        TABLE.iter().map(|(exit, meaning)| format!("  {:>2}  {meaning}\n", exit.code())).collect()
+        let table = TABLE.iter().map(|(exit, meaning)| format!("  {:>2}  {meaning}\n", exit.code()));
+        table.chain([format!("  {STOPPED}\n")]).collect()
     }
 }
 

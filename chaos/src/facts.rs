@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::plan::PlanCase;
 use crate::process::{Ended, Outcome};
 use crate::schedule::{Kill, Sign};
+use crate::stray::Stray;
 
 /// A row of `tasks`.
 #[derive(Debug, Clone, PartialEq)]
@@ -244,6 +245,9 @@ pub struct Evidence {
     pub runs: Vec<RunRecord>,
     /// Tables that a reader saw while a run was at work.
     pub observed: Vec<Tables>,
+    /// Processes that were still alive at the end of the scenario. They have been
+    /// ended.
+    pub strays: Vec<Stray>,
 }
 
 impl Evidence {

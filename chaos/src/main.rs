@@ -1,5 +1,6 @@
 //! `chaos`: parse, dispatch, exit.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use chaos::cli::Cli;
@@ -16,13 +17,21 @@ fn main() -> ExitCode {
             return exit(if usage { Exit::Usage.code() } else { 0 });
         }
     };
-    match chaos::commands::dispatch(cli.command) {
+    let done = chaos::live::end_on_signals(complain).and_then(|()| chaos::commands::dispatch(cli.command));
+    chaos::live::pass();
+    match done {
         Ok(code) => exit(code),
         Err(error) => {
-            anstream::eprintln!("chaos: {error}");
+            complain(&error.to_string());
             exit(Exit::from(&error).code())
         }
     }
+}
+
+fn complain(why: &str) {
+    // A progress bar may stand where the line begins.
+    let fresh = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
+    anstream::eprintln!("{fresh}chaos: {why}");
 }
 
 fn exit(code: i32) -> ExitCode {

@@ -16,6 +16,8 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
 use crate::error::LabError;
+use crate::live::{self, Group};
+use crate::stray::{self, Stray};
 use crate::target::Target;
 
 /// How much of a process's output is kept.
@@ -55,14 +57,15 @@ pub struct Outcome {
     pub stdout: String,
     /// What it wrote, at most [`MAX_OUTPUT_BYTES`].
     pub stderr: String,
-    /// Its process group, where other processes of it are still alive.
-    pub survivors: Option<i32>,
+    /// Other processes of its group that outlived it for longer than a wrapper's
+    /// leftovers do. They have been ended.
+    pub survivors: Vec<Stray>,
 }
 
 /// A process that may still run. Dropped early, it is killed.
 pub struct Running {
     child: Child,
-    pid: Pid,
+    group: Group,
     ended: Receiver<()>,
     over: bool,
     reaped: bool,
@@ -102,6 +105,7 @@ impl<'a> Launch<'a> {
         }
         command
             .envs(self.env.iter().map(|(name, value)| (*name, value)))
+            .env(stray::MARK, self.dir)
             .stdin(Stdio::null())
             .stdout(create(&self.stem, "out")?)
             .stderr(create(&self.stem, "err")?)
@@ -113,7 +117,7 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     /// Output that cannot be read.
-    pub fn outcome(&self, started_at: f64, ended: Ended, survivors: Option<i32>) -> Result<Outcome, LabError> {
+    pub fn outcome(&self, started_at: f64, ended: Ended, survivors: Vec<Stray>) -> Result<Outcome, LabError> {
         let (stdout, stderr) = (read(&self.stem, "out")?, read(&self.stem, "err")?);
         Ok(Outcome { started_at, ended_at: now(), ended, stdout, stderr, survivors })
     }
@@ -144,12 +148,13 @@ impl<'a> Launch<'a> {
         let mut command = self.command(&[])?;
         let started_at = now();
         let begin = Instant::now();
-        let child = command.spawn().map_err(|source| LabError::Spawn { command: self.target.given.clone(), source })?;
-        let pid = pid_of(&child)?;
+        let started = live::spawn(&mut command);
+        let (child, group) =
+            started.map_err(|source| LabError::Spawn { command: self.target.given.clone(), source })?;
         Ok(Running {
-            ended: watch(pid)?,
+            ended: watch(group.id())?,
             child,
-            pid,
+            group,
             over: false,
             reaped: false,
             begin,
@@ -198,7 +203,7 @@ impl Running {
     /// Sends a signal to the process alone.
     pub fn signal(&self, signal: Signal) {
         // Fails only where the process has ended, which the outcome tells.
-        let _ = kill(self.pid, signal);
+        let _ = kill(self.group.id(), signal);
     }
 
     /// Waits for the end, or ends it at the deadline.
@@ -208,18 +213,17 @@ impl Running {
     pub fn finish(mut self) -> Result<Outcome, LabError> {
         let hung = !self.ended_within(self.time_left());
         if hung {
-            let _ = killpg(self.pid, Signal::SIGKILL);
+            let _ = killpg(self.group.id(), Signal::SIGKILL);
         }
         let ended_at = now();
         let status = self.reap()?;
-        let survivors = killpg(self.pid, None).is_ok().then_some(self.pid.as_raw());
         Ok(Outcome {
             started_at: self.started_at,
             ended_at,
             ended: if hung { Ended::Hung } else { status },
             stdout: read(&self.stem, "out")?,
             stderr: read(&self.stem, "err")?,
-            survivors,
+            survivors: stray::end_group(self.group.id()),
         })
     }
 
@@ -235,7 +239,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.reaped {
-            let _ = killpg(self.pid, Signal::SIGKILL);
+            let _ = killpg(self.group.id(), Signal::SIGKILL);
             let _ = self.child.wait();
         }
     }
@@ -271,21 +275,11 @@ impl Outcome {
     }
 }
 
-/// Ends what is left of a process group.
-pub fn end_group(group: i32) {
-    let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-}
-
 /// Seconds since the epoch.
 #[must_use]
 pub fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs_f64()
-}
-
-fn pid_of(child: &Child) -> Result<Pid, LabError> {
-    let raw = i32::try_from(child.id());
-    raw.map(Pid::from_raw).map_err(|_| LabError::Internal("a process id is out of range".to_owned()))
 }
 
 fn create(stem: &Path, suffix: &str) -> Result<File, LabError> {
@@ -344,9 +338,16 @@ mod tests {
 
     #[test]
     fn a_child_that_outlives_its_agent_is_seen() {
-        let outcome = finish("sleep 60 & exit 0", DEADLINE);
-        let group = outcome.survivors.expect("a survivor");
-        end_group(group);
-        assert_eq!(finish("exit 0", DEADLINE).survivors, None);
+        let survivors = finish("sleep 60 & exit 0", DEADLINE).survivors;
+        assert_eq!(survivors.iter().map(|stray| stray.command.as_str()).collect::<Vec<_>>(), ["sleep 60"]);
+        assert_eq!(Stray::of(survivors[0].pid).command, "", "and is ended");
+        assert_eq!(finish("exit 0", DEADLINE).survivors, []);
+    }
+
+    /// `python3` was a script that executes the interpreter late. Killed before, it
+    /// left a subshell for some milliseconds, and an honest agent was accused.
+    #[test]
+    fn what_a_killed_wrapper_leaves_for_a_moment_is_no_survivor() {
+        assert_eq!(finish("sleep 0.05 & kill -9 $$", DEADLINE).survivors, []);
     }
 }

@@ -9,6 +9,7 @@ use crate::error::LabError;
 use crate::exit::Exit;
 use crate::gate::{self, Gate};
 use crate::lab::Lab;
+use crate::live;
 use crate::method::{self, BASELINE, Method};
 use crate::plan::PlanCase;
 use crate::pool::parallel_while;
@@ -209,6 +210,7 @@ impl<'a> Run<'a> {
         let in_budget = || self.options.budget.is_none_or(|b| self.begin.elapsed() < b);
         let results = parallel_while(self.options.jobs, &chosen, in_budget, |scenario| {
             let done = scenario.report(|subject| self.lab.replay_command(subject))?;
+            live::played();
             tell(&Progress::Played(&done.report));
             Ok(done)
         })?;

@@ -14,8 +14,9 @@ use crate::evidence;
 use crate::facts::{Snapshot, Tables};
 use crate::inbox;
 use crate::plan::{PLAN_FILE, PlanCase};
-use crate::process::{Launch, Outcome, Running, end_group};
+use crate::process::{Launch, Outcome, Running};
 use crate::schedule::CrashPoint;
+use crate::stray::{self, Stray};
 use crate::target::Target;
 use crate::trace::{Recorder, Traced, Watch, trace};
 
@@ -34,12 +35,13 @@ pub fn default_root() -> PathBuf {
 }
 
 /// One scenario's folder. Dropped, it is removed and what the agent left
-/// running in it is ended.
+/// running is ended.
 pub struct Sandbox {
     dir: TempDir,
     case: Arc<PlanCase>,
-    groups: Vec<i32>,
     launched: usize,
+    /// How many had been launched when strays were looked for last.
+    swept: usize,
 }
 
 impl Sandbox {
@@ -64,13 +66,13 @@ impl Sandbox {
     /// A folder that cannot be created.
     pub fn empty(root: &Path, case: &Arc<PlanCase>) -> Result<Self, LabError> {
         let mut builder = tempfile::Builder::new();
-        let made = builder.prefix("chaos-").tempdir_in(root);
+        let made = builder.prefix(crate::folder::PREFIX).tempdir_in(root);
         let dir = made.map_err(LabError::io("create a folder in", root))?;
         for name in ["world", "lab"] {
             let path = dir.path().join(name);
             std::fs::create_dir(&path).map_err(LabError::io("create", &path))?;
         }
-        Ok(Self { dir, case: Arc::clone(case), groups: Vec::new(), launched: 0 })
+        Ok(Self { dir, case: Arc::clone(case), launched: 0, swept: 0 })
     }
 
     /// A second folder with the same content, for another continuation of the
@@ -148,9 +150,7 @@ impl Sandbox {
         words.extend(args);
         let world = self.world();
         let launch = Launch::new(target, &words, &world, &stem).env(env.to_vec());
-        let traced = trace(&launch, recorder, watch)?;
-        self.groups.extend(traced.outcome.survivors);
-        Ok(traced)
+        trace(&launch, recorder, watch)
     }
 
     /// Waits for a process of this folder to end.
@@ -158,9 +158,19 @@ impl Sandbox {
     /// # Errors
     /// See [`Running::finish`].
     pub fn finish(&mut self, running: Running) -> Result<Outcome, LabError> {
-        let outcome = running.finish()?;
-        self.groups.extend(outcome.survivors);
-        Ok(outcome)
+        running.finish()
+    }
+
+    /// Ends what still runs here, wherever it has gone, when all processes that
+    /// were launched have ended. Once for a whole scenario: it looks at every
+    /// process of the system.
+    #[must_use]
+    pub fn strays(&mut self) -> Vec<Stray> {
+        if self.swept == self.launched {
+            return Vec::new();
+        }
+        self.swept = self.launched;
+        stray::end_below(self.dir.path())
     }
 
     /// Plays `create` for a task.
@@ -239,8 +249,9 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        for group in &self.groups {
-            end_group(*group);
+        // What nobody asked for is told by nobody, but must not stay either.
+        if self.swept != self.launched {
+            stray::kill_below(self.dir.path());
         }
     }
 }

@@ -68,6 +68,7 @@ impl<'a> Stage<'a> {
             created: sandbox.look()?,
             runs: Vec::new(),
             observed: Vec::new(),
+            strays: Vec::new(),
         };
         Ok(Self { lab, sandbox, evidence, hold: HOLD })
     }
@@ -100,10 +101,12 @@ impl<'a> Stage<'a> {
         self.evidence.last()
     }
 
-    /// Everything that was seen, of tasks that had to end like this.
+    /// Everything that was seen, of tasks that had to end like this; and the
+    /// processes that have not ended, though all that was started here has.
     #[must_use]
     pub fn close(mut self, end: TaskEnd) -> Evidence {
         self.evidence.end = end;
+        self.evidence.strays = self.sandbox.strays();
         self.evidence
     }
 

@@ -133,7 +133,14 @@ pub(crate) fn misses(name: &str, story: &Story, why: &str) {
 }
 
 pub(crate) fn outcome(ended: Ended) -> Outcome {
-    Outcome { started_at: 1.0, ended_at: 2.0, ended, stdout: String::new(), stderr: String::new(), survivors: None }
+    Outcome {
+        started_at: 1.0,
+        ended_at: 2.0,
+        ended,
+        stdout: String::new(),
+        stderr: String::new(),
+        survivors: Vec::new(),
+    }
 }
 
 fn play(case: &PlanCase, point: Option<CrashPoint>) -> Evidence {
@@ -172,6 +179,7 @@ fn play(case: &PlanCase, point: Option<CrashPoint>) -> Evidence {
         created,
         runs,
         observed: Vec::new(),
+        strays: Vec::new(),
     }
 }
 

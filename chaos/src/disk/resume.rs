@@ -54,7 +54,7 @@ fn killed(at: &CallPoint, whole: &Outcome, after: Option<Snapshot>) -> RunRecord
         ended: Ended::Signaled(nix::sys::signal::Signal::SIGKILL as i32),
         stdout: String::new(),
         stderr: String::new(),
-        survivors: None,
+        survivors: Vec::new(),
         ..whole.clone()
     };
     let kill = Some(Kill::Call(at.clone()));
@@ -134,6 +134,7 @@ pub fn to_the_end(bench: &Bench, sandbox: &mut Sandbox, past: Past, env: &Env) -
         created: past.created,
         runs,
         observed: Vec::new(),
+        strays: sandbox.strays(),
     })
 }
 

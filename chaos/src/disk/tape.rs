@@ -160,7 +160,7 @@ fn same_database(one: &Image, other: &Image) -> bool {
 /// # Errors
 /// Files that cannot be written.
 pub fn database(lab: &Lab, image: &Image) -> Result<Seen, LabError> {
-    let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(&lab.root);
+    let scratch = tempfile::Builder::new().prefix(crate::folder::PREFIX).tempdir_in(&lab.root);
     let scratch = scratch.map_err(LabError::io("create a folder in", &lab.root))?;
     let db = scratch.path().join(DB_FILE);
     for suffix in DB_SUFFIXES {

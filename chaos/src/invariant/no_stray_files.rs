@@ -20,12 +20,25 @@ pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
             complaints.push(format!("`{name}` beside the database is nobody's"));
         }
     }
-    for (i, run) in evidence.runs.iter().enumerate() {
-        if run.outcome.survivors.is_some() {
-            complaints.push(format!("{}: a process that it started outlived it", evidence.label(i)));
+    complaints.extend(processes(evidence));
+    Verdict::of(&complaints)
+}
+
+/// What every process of the agent left behind, and what nobody can say of which
+/// one it was: it has left the process group.
+fn processes(evidence: &Evidence) -> Vec<String> {
+    let creates = evidence.creates.iter().map(|create| ("create".to_owned(), create));
+    let runs = evidence.runs.iter().enumerate().map(|(i, run)| (evidence.label(i), &run.outcome));
+    let mut complaints = Vec::new();
+    for (label, outcome) in creates.chain(runs) {
+        for stray in &outcome.survivors {
+            complaints.push(format!("{label}: {stray} outlived it; a wrapper must `exec` the agent"));
         }
     }
-    Verdict::of(&complaints)
+    for stray in &evidence.strays {
+        complaints.push(format!("{stray}, started by the agent, was still alive at the end"));
+    }
+    complaints
 }
 
 /// Whether a file's name says that it is no result.
@@ -45,6 +58,7 @@ fn is_own(name: &str, tasks: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::stray::Stray;
     use crate::testing::{Story, breaks, holds};
 
     #[test]
@@ -68,8 +82,21 @@ mod tests {
 
     #[test]
     fn a_process_that_outlives_its_agent_is_rejected() {
+        let stray = Stray { pid: 77, command: "sleep 600".to_owned() };
         let mut story = Story::clean();
-        story.evidence.runs[0].outcome.survivors = Some(77);
-        breaks("no_stray_files", &story, "outlived");
+        story.evidence.runs[0].outcome.survivors.push(stray.clone());
+        breaks("no_stray_files", &story, "run 1 of t1: process 77 (`sleep 600`) outlived it");
+        let mut story = Story::clean();
+        story.evidence.creates[0].survivors.push(stray);
+        breaks("no_stray_files", &story, "create: process 77 (`sleep 600`) outlived it");
+    }
+
+    /// An agent whose every run left a daemon passed everything, as only the
+    /// process group was asked.
+    #[test]
+    fn a_process_that_has_left_the_group_is_rejected() {
+        let mut story = Story::clean();
+        story.evidence.strays.push(Stray { pid: 77, command: "sleep 600".to_owned() });
+        breaks("no_stray_files", &story, "process 77 (`sleep 600`), started by the agent, was still alive");
     }
 }

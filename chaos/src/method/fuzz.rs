@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -40,8 +41,10 @@ const CHUNK: u32 = 16;
 /// The inbox case is played one time in so many.
 const INBOX_SHARE: u32 = 8;
 
-/// Runs that shrinking may cost.
+/// Cases that shrinking may play, and how long it may take: an agent that hangs
+/// costs a whole deadline each time.
 const MAX_SHRINKS: u32 = 100;
+const MAX_SHRINKING: Duration = Duration::from_secs(60);
 
 /// A plan and a schedule for it.
 #[derive(Debug, Clone)]
@@ -75,47 +78,82 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
 }
 
 fn play(bench: &Bench, chunk: u32, count: u32) -> Result<Played, LabError> {
-    let sum = RefCell::new(Played::default());
+    let hunt = RefCell::new(Hunt::default());
     let broken: RefCell<Option<LabError>> = RefCell::new(None);
-    let test = |case: Case| match one(bench, &case) {
-        Ok(played) if played.verdict() == VerdictKind::Holds => {
-            let mut sum = sum.borrow_mut();
-            sum.cycles += played.cycles;
-            sum.checked += played.checked;
-            Ok(())
+    let test = |case: Case| {
+        if hunt.borrow_mut().is_over() {
+            return Ok(());
         }
-        Ok(_) => Err(TestCaseError::fail("a property is violated")),
-        Err(error) => {
-            broken.borrow_mut().get_or_insert(error);
-            Err(TestCaseError::fail("the lab failed"))
+        match one(bench, &case) {
+            Ok(played) => hunt.borrow_mut().take(case, played),
+            Err(error) => {
+                broken.borrow_mut().get_or_insert(error);
+                Err(TestCaseError::fail("the lab failed"))
+            }
         }
     };
     let result = runner(&bench.lab, chunk, count).run(&strategy(bench), test);
     if let Some(error) = broken.into_inner() {
         return Err(error);
     }
-    let mut sum = sum.into_inner();
-    match result {
-        Ok(()) => sum.note = Some(format!("{count} cases")),
-        Err(TestError::Fail(_, minimal)) => fail(bench, &minimal, &mut sum)?,
-        Err(TestError::Abort(why)) => {
-            return Err(LabError::Internal(format!("fuzzing was given up: {why}")));
-        }
+    if let Err(TestError::Abort(why)) = result {
+        return Err(LabError::Internal(format!("fuzzing was given up: {why}")));
+    }
+    let Hunt { mut sum, failed, .. } = hunt.into_inner();
+    match failed {
+        None => sum.note = Some(format!("{count} cases")),
+        Some((case, played)) => fail(bench, &case, played, &mut sum)?,
     }
     Ok(sum)
 }
 
-/// Plays the minimal case once more, for its evidence.
-fn fail(bench: &Bench, minimal: &Case, sum: &mut Played) -> Result<(), LabError> {
+/// What a run of proptest has come to so far.
+#[derive(Default)]
+struct Hunt {
+    /// The cases that held, added up.
+    sum: Played,
+    /// The smallest case that failed, and how.
+    failed: Option<(Case, Played)>,
+    /// When the first one failed: from then on it is being shrunk.
+    since: Option<Instant>,
+    shrinks: u32,
+}
+
+impl Hunt {
+    /// Whether shrinking has cost enough. Every further case is then said to hold,
+    /// unplayed, so that proptest comes to its end; its own bounds would tell
+    /// themselves to the user's terminal.
+    fn is_over(&mut self) -> bool {
+        let Some(since) = self.since else { return false };
+        self.shrinks += 1;
+        self.shrinks > MAX_SHRINKS || since.elapsed() > MAX_SHRINKING
+    }
+
+    fn take(&mut self, case: Case, played: Played) -> Result<(), TestCaseError> {
+        if played.verdict() == VerdictKind::Holds {
+            self.sum.cycles += played.cycles;
+            self.sum.checked += played.checked;
+            return Ok(());
+        }
+        self.since.get_or_insert_with(Instant::now);
+        self.failed = Some((case, played));
+        Err(TestCaseError::fail("a property is violated"))
+    }
+}
+
+/// Plays the minimal case once more, to say whether it fails each time.
+fn fail(bench: &Bench, minimal: &Case, failed: Played, sum: &mut Played) -> Result<(), LabError> {
     let again = one(bench, minimal)?;
     // A bench that is not the first one is found by its name.
     sum.subject = Some(match bench.case.is_inbox() {
         true => format!("fuzz/{}/{}", bench.case.name, minimal.kills),
         false => format!("fuzz/{}/{}", minimal.plan, minimal.kills),
     });
-    sum.evidence = again.evidence;
-    sum.findings = again.findings;
-    if sum.findings.is_empty() {
+    let repeatable = again.verdict() != VerdictKind::Holds;
+    let shown = if repeatable { again } else { failed };
+    sum.evidence = shown.evidence;
+    sum.findings = shown.findings;
+    if !repeatable {
         let why = "the case failed, and held when it was played once more";
         sum.and("repeatable", crate::verdict::Verdict::Violated(why.to_owned()));
     }
@@ -148,7 +186,9 @@ pub fn play_case(lab: &Lab, case: &PlanCase, kills: &KillSchedule) -> Result<Pla
 }
 
 fn runner(lab: &Lab, chunk: u32, count: u32) -> TestRunner {
-    let config = Config { cases: count, max_shrink_iters: MAX_SHRINKS, failure_persistence: None, ..Config::default() };
+    // Shrinking is bounded by the hunt; the largest number would mean a bound again.
+    let max_shrink_iters = u32::MAX - 1;
+    let config = Config { cases: count, max_shrink_iters, failure_persistence: None, verbose: 0, ..Config::default() };
     let word = lab.seed_for(&format!("fuzz/{chunk}")).to_le_bytes();
     let seed: Vec<u8> = word.iter().copied().cycle().take(32).collect();
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
@@ -211,4 +251,53 @@ fn further_points(tools: &[String], target: &Target, inbox: bool) -> Vec<CrashPo
     }
     points.retain(|point| !point.is_of_contract());
     points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::Verdict;
+
+    fn case() -> Case {
+        Case { plan: RandomPlan::fixed(), kills: KillSchedule::default() }
+    }
+
+    fn failed() -> Played {
+        let mut played = Played::default();
+        played.and("any", Verdict::Violated("no".to_owned()));
+        played
+    }
+
+    /// Shrinking went on for minutes, and proptest told its bound to the user's
+    /// terminal when it came to it.
+    #[test]
+    fn shrinking_is_bounded_in_cases_and_in_time_and_searching_is_not() {
+        let mut hunt = Hunt::default();
+        for _ in 0..2 * MAX_SHRINKS {
+            assert!(!hunt.is_over() && hunt.take(case(), Played::default()).is_ok());
+        }
+        assert!(hunt.take(case(), failed()).is_err());
+        assert_eq!((0..2 * MAX_SHRINKS).filter(|_| !hunt.is_over()).count(), MAX_SHRINKS as usize);
+
+        let mut hunt = Hunt::default();
+        assert!(hunt.take(case(), failed()).is_err());
+        assert!(!hunt.is_over());
+        hunt.since = Instant::now().checked_sub(2 * MAX_SHRINKING);
+        assert!(hunt.since.is_none() || hunt.is_over());
+    }
+
+    #[test]
+    fn proptest_comes_to_its_end_when_every_further_case_is_said_to_hold() {
+        let left = RefCell::new(3);
+        let test = |_: Vec<u64>| match *left.borrow() {
+            0 => Ok(()),
+            _ => {
+                *left.borrow_mut() -= 1;
+                Err(TestCaseError::fail("no"))
+            }
+        };
+        let config = Config { max_shrink_iters: u32::MAX - 1, failure_persistence: None, ..Config::default() };
+        let values = prop::collection::vec(any::<u64>(), 4..8).prop_flat_map(|many| Just(many).prop_shuffle());
+        assert!(matches!(TestRunner::new(config).run(&values, test), Err(TestError::Fail(..))));
+    }
 }

@@ -118,7 +118,7 @@ pub(super) struct Pair {
 /// The lab's own failures.
 pub(super) fn freeze(bench: &Bench, sandbox: &mut Sandbox, at: usize, task: &str) -> Result<Option<Pair>, LabError> {
     let world = sandbox.world();
-    let scratch = tempfile::Builder::new().prefix("chaos-").tempdir_in(&bench.lab.root);
+    let scratch = tempfile::Builder::new().prefix(crate::folder::PREFIX).tempdir_in(&bench.lab.root);
     let scratch = scratch.map_err(LabError::io("create a folder in", &bench.lab.root))?;
     let (words, others) = (bench.case.words(TASK), bench.case.words(task));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

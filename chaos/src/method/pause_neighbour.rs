@@ -61,6 +61,7 @@ fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
     let Some(pair) = freeze(bench, &mut sandbox, at, &neighbour)? else { return Ok(missed(at)) };
     evidence.runs.push(run(&neighbour, pair.other, None));
     evidence.runs.push(run(TASK, pair.frozen, Some(sandbox.look()?)));
+    evidence.strays = sandbox.strays();
     let baseline = bench.baseline_of_tasks(evidence.tasks.len())?;
     let undisturbed = undisturbed(&evidence, &baseline);
     let mut played = Played::judged(evidence, &baseline);

@@ -149,7 +149,7 @@ fn look(bench: &Bench, image: &Image) -> Result<Snapshot, LabError> {
 /// The folder by way of a copy that another process makes: to open and close the
 /// database's files here would drop the locks of the lab's own connection.
 fn copied(root: &std::path::Path, sandbox: &Sandbox) -> Result<Image, LabError> {
-    let copy = tempfile::Builder::new().prefix("chaos-").tempdir_in(root);
+    let copy = tempfile::Builder::new().prefix(crate::folder::PREFIX).tempdir_in(root);
     let copy = copy.map_err(LabError::io("create a folder in", root))?;
     let from = sandbox.world().join(".");
     let status = Command::new("cp").arg("-a").arg(&from).arg(copy.path()).status();

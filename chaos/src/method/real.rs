@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::bench::Bench;
-use crate::disk::{Past, Side, Tape, kill_nth};
+use crate::disk::{Past, Side, Tape, kill_nth, to_the_end};
 use crate::error::LabError;
-use crate::facts::{Evidence, Expect, RunRecord, TaskEnd};
+use crate::facts::{Expect, RunRecord};
 use crate::sandbox::Sandbox;
 use crate::scenario::{Played, Scenario};
 use crate::schedule::{CallPoint, Kill, KillSchedule};
@@ -45,28 +45,16 @@ fn judged(
     point: &CallPoint,
     outcome: crate::process::Outcome,
 ) -> Result<Played, LabError> {
-    let run = |kill: Option<Kill>, expect, outcome, after| RunRecord {
+    let mut past = past.clone();
+    past.runs.push(RunRecord {
         task: TASK.to_owned(),
-        signalled: kill.is_some(),
-        kill,
-        expect,
+        kill: Some(Kill::Call(point.clone())),
+        expect: Expect::MayDie,
         outcome,
-        after,
-    };
-    let left = sandbox.look()?;
-    let mut runs = vec![run(Some(Kill::Call(point.clone())), Expect::MayDie, outcome, Some(left))];
-    let running = sandbox.start(&bench.lab.target, &["run", TASK], &Env::new())?;
-    let outcome = sandbox.finish(running)?;
-    runs.push(run(None, Expect::Ends(0), outcome, Some(sandbox.look()?)));
-    let evidence = Evidence {
-        case: Arc::clone(&bench.case),
-        tasks: vec![TASK.to_owned()],
-        end: TaskEnd::Done,
-        creates: past.creates.clone(),
-        created: past.created.clone(),
-        runs,
-        observed: Vec::new(),
-    };
+        signalled: true,
+        after: Some(sandbox.look()?),
+    });
+    let evidence = to_the_end(bench, sandbox, past, &Env::new())?;
     Ok(Played::judged(evidence, &bench.baseline))
 }
 

@@ -187,7 +187,14 @@ mod tests {
         let text = bare(&coloured);
         assert!(coloured.contains("\u{1b}["), "{coloured}");
         assert!(!text.contains('\u{1b}'), "{text}");
-        for word in ["H held", "V violated", "N not reached", "· no such place, or unreachable by design", "gate: SHUT", "seed 4711"] {
+        for word in [
+            "H held",
+            "V violated",
+            "N not reached",
+            "· no such place, or unreachable by design",
+            "gate: SHUT",
+            "seed 4711",
+        ] {
             assert!(text.contains(word), "{word} is missing in\n{text}");
         }
     }

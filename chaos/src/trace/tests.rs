@@ -40,6 +40,7 @@ struct Ran {
     stdout: String,
     dir: tempfile::TempDir,
     threads: usize,
+    survivors: Vec<String>,
 }
 
 impl Ran {
@@ -61,7 +62,8 @@ fn run_within(command: &str, mut eye: Eye, deadline: Duration) -> Ran {
     let launch = Launch::new(&target, &[], &world, &dir.path().join("p"));
     let mut recorder = Recorder::new(&world).expect("recorder");
     let traced = trace(&launch, &mut recorder, &mut eye).expect("trace");
-    Ran { eye, ended: traced.outcome.ended, stdout: traced.outcome.stdout, dir, threads: traced.threads }
+    let survivors = traced.outcome.survivors.iter().map(|stray| stray.command.clone()).collect();
+    Ran { eye, ended: traced.outcome.ended, stdout: traced.outcome.stdout, dir, threads: traced.threads, survivors }
 }
 
 fn run(command: &str, eye: Eye) -> Ran {
@@ -193,4 +195,13 @@ os.kill(os.getpid(), signal.SIGUSR1)";
 fn a_process_that_hangs_ends_at_its_deadline() {
     let ran = run_within("sleep 60", Eye::default(), Duration::from_millis(100));
     assert_eq!(ran.ended, Ended::Hung);
+}
+
+/// A wrapper's subshell that outlived it by some milliseconds was told as a process
+/// that stays behind.
+#[test]
+fn a_child_has_a_short_grace_and_is_told_and_ended_after_it() {
+    assert_eq!(shell("sleep 0.01 & exit 0", Eye::default()).survivors, Vec::<String>::new());
+    let left = shell("setsid sleep 60 & sleep 0.5; exit 0", Eye::default());
+    assert_eq!((left.ended, left.survivors), (Ended::Exited(0), vec!["sleep 60".to_owned()]));
 }

@@ -16,7 +16,9 @@ use super::arch::{self, Regs, Side};
 use super::call::{Class, Done, Verb, Watch};
 use super::record::{Pending, Recorder};
 use crate::error::LabError;
+use crate::live;
 use crate::process::{Ended, Launch, Outcome, now};
+use crate::stray::{GRACE, Stray};
 
 /// Waits to be traced before it becomes the agent: `read` ends when the lab
 /// closes the pipe.
@@ -57,9 +59,10 @@ fn start(launch: &Launch<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + 
     command.stdin(Stdio::piped());
     recorder.prints_to(launch.printed());
     let started_at = now();
-    let mut child = command.spawn().map_err(|source| LabError::Spawn { command: launch.given().to_owned(), source })?;
-    let leader = i32::try_from(child.id()).map(Pid::from_raw);
-    let leader = leader.map_err(|_| LabError::Internal("a process id is out of range".to_owned()))?;
+    let started = live::spawn(&mut command);
+    let (mut child, group) =
+        started.map_err(|source| LabError::Spawn { command: launch.given().to_owned(), source })?;
+    let leader = group.id();
     let options = Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_EXITKILL
         | Options::PTRACE_O_TRACECLONE
@@ -77,7 +80,8 @@ fn start(launch: &Launch<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + 
         stops: VecDeque::new(),
         threads: 1,
         ended: None,
-        survivors: None,
+        over: None,
+        survivors: Vec::new(),
     };
     let result = std::thread::scope(|scope| {
         let (over, is_over) = channel::<()>();
@@ -100,7 +104,7 @@ fn start(launch: &Launch<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + 
         return Err(error);
     }
     let ended = if hung.into_inner() { Ended::Hung } else { tracer.ended.unwrap_or(Ended::Hung) };
-    let (threads, survivors) = (tracer.threads, tracer.survivors);
+    let (threads, survivors) = (tracer.threads, std::mem::take(&mut tracer.survivors));
     Ok(Traced { outcome: launch.outcome(started_at, ended, survivors)?, threads })
 }
 
@@ -123,7 +127,9 @@ struct Tracer<'a> {
     stops: VecDeque<WaitStatus>,
     threads: usize,
     ended: Option<Ended>,
-    survivors: Option<i32>,
+    /// When the leader was seen to have ended before the others.
+    over: Option<Instant>,
+    survivors: Vec<Stray>,
 }
 
 impl Tracer<'_> {
@@ -148,7 +154,7 @@ impl Tracer<'_> {
     fn step(&mut self) -> Result<bool, LabError> {
         let status = match self.stops.pop_front() {
             Some(status) => status,
-            None => match next_stop(None, WaitPidFlag::empty()) {
+            None => match self.next() {
                 Err(Errno::ECHILD) => return Ok(false),
                 Err(Errno::EINTR) => return Ok(true),
                 other => other.map_err(failed("wait (a real-time signal, perhaps)"))?,
@@ -170,6 +176,23 @@ impl Tracer<'_> {
         Ok(!self.tasks.is_empty())
     }
 
+    /// Waits for the next stop. When the agent itself has ended, what is left of it
+    /// has a short grace, and is ended then.
+    fn next(&mut self) -> Result<WaitStatus, Errno> {
+        while let (Some(over), true) = (self.over, self.survivors.is_empty()) {
+            match next_stop(None, WaitPidFlag::WNOHANG) {
+                // To sleep here would slow it down at each of its calls, beyond the grace.
+                Ok(WaitStatus::StillAlive) if over.elapsed() < GRACE => std::thread::yield_now(),
+                Ok(WaitStatus::StillAlive) => {
+                    self.survivors = self.tasks.keys().copied().map(Stray::of).collect();
+                    self.kill();
+                }
+                stop => return stop,
+            }
+        }
+        next_stop(None, WaitPidFlag::empty())
+    }
+
     fn known(&mut self, pid: Pid) {
         self.tasks.entry(pid.as_raw()).or_insert(None);
         self.threads = self.threads.max(self.tasks.len());
@@ -184,10 +207,7 @@ impl Tracer<'_> {
         self.tasks.remove(&pid.as_raw());
         if pid == self.leader {
             self.ended = Some(ended);
-            if !self.tasks.is_empty() {
-                self.survivors = Some(self.leader.as_raw());
-                self.kill();
-            }
+            self.over = Some(Instant::now());
         }
     }
 

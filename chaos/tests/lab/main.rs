@@ -5,5 +5,6 @@ mod deep;
 mod exit_codes;
 mod fuzz;
 mod inbox;
+mod leftovers;
 mod replay;
 mod support;
