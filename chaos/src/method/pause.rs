@@ -33,8 +33,8 @@ pub(super) const METHOD: Method = Method {
 };
 
 /// How long the other run may work beside a frozen one before that counts as a
-/// stall; a clean run takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// stall, in clean runs, with the least and the most.
+const PATIENCE: (f64, Duration, Duration) = (20.0, Duration::from_millis(500), Duration::from_secs(2));
 
 /// So many calls of the database are paused at in an everyday run; in a tool's own
 /// example none.
@@ -125,7 +125,7 @@ pub(super) fn freeze(bench: &Bench, sandbox: &mut Sandbox, at: usize, task: &str
     let line: Vec<&str> = ["--db", DB_FILE].into_iter().chain(others.iter().map(String::as_str)).collect();
     let launch = || Launch::new(&bench.lab.target, &line, &world, &scratch.path().join("other"));
     let mut recorder = Recorder::new(&world)?;
-    let patience = PATIENCE.min(bench.lab.target.deadline / 4);
+    let patience = patience(bench);
     let mut ice = Ice { left: at, patience, launch: &launch, other: None, ended: None };
     let frozen = sandbox.traced(&bench.lab.target, &words, &Env::new(), &mut recorder, &mut ice)?.outcome;
     let stalled = ice.other.is_some();
@@ -136,6 +136,12 @@ pub(super) fn freeze(bench: &Bench, sandbox: &mut Sandbox, at: usize, task: &str
         (None, None) => return Ok(None),
     };
     Ok(Some(Pair { frozen, other, stalled }))
+}
+
+fn patience(bench: &Bench) -> Duration {
+    let (times, least, most) = PATIENCE;
+    let clean = Duration::from_secs_f64((bench.baseline.run_seconds() * times).min(most.as_secs_f64()));
+    clean.max(least).min(bench.lab.target.deadline / 4)
 }
 
 /// One of two at once: done, refused by the lock, or refused with another reason
