@@ -25,7 +25,7 @@ const SEEDS: u32 = 20;
 
 pub(crate) fn run() -> Result<()> {
     let agent = util::build(&["-p", "agent", "--bin", "agent"], false)?;
-    let sabotaged = util::build(&["-p", "agent", "--example", "sabotaged"], false)?;
+    let sabotaged = util::build(&["-p", "sabotaged"], false)?;
     let chaos = util::build(&["-p", "chaos", "--bin", "chaos"], false)?;
     let lab = Lab::new(&chaos, &agent, &sabotaged)?;
     let bugs = Bug::all(&util::read(std::process::Command::new(&sabotaged).arg("--list"))?)?;

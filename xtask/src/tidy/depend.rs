@@ -14,12 +14,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("agent", &["store", "tools"]),
     ("chaos", &[]),
     ("fixtures", &[]),
+    ("sabotaged", &["store", "tools", "agent"]),
     ("xtask", &[]),
 ];
 
 /// Libraries that only these members may name: the backend's and the terminal's do not leak.
 const ONLY: &[(&str, &[&str])] = &[
-    ("rusqlite", &["store", "chaos"]),
+    ("rusqlite", &["store", "chaos", "sabotaged"]),
     ("clap", &["agent", "chaos", "xtask"]),
     ("anyhow", &["agent", "chaos", "xtask"]),
     ("ureq", &["tools"]),
