@@ -10,7 +10,7 @@ use store::{Crash, CrashPoint, CrashSite};
 
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::{action_log, completion};
+use crate::{action_log, engine};
 
 /// The crash handle of this process.
 pub(crate) fn arm(config: &Config) -> Result<Crash, Failure> {
@@ -72,7 +72,7 @@ pub(crate) fn check(
     if (log_step || log_run) && !course.log {
         return Err(refused("it is passed only where there is an action log, see --log".to_owned()));
     }
-    let completion = among(completion::RUN_SITES);
+    let completion = among(engine::RUN_SITES);
     if completion && !course.completion {
         return Err(refused("it is passed only by tasks of `agent inbox`, which have a report".to_owned()));
     }

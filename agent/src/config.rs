@@ -10,23 +10,18 @@ use std::time::Duration;
 use store::CrashPoint;
 use tools::{Engine, Ollama, World};
 
+use crate::engine::Settings;
 use crate::exit::{Exit, Failure};
 
 /// How a run behaves.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What tools may know.
-    pub world: World,
-    /// Attempts per step before the task fails.
-    pub max_attempts: u32,
-    /// Pause inside every step, before its effect.
-    pub step_delay: Duration,
+    /// What the engine goes by.
+    pub settings: Settings,
     /// Where to kill this process.
     pub crash_at: Option<CrashPoint>,
     /// File that names every crash point passed.
     pub crash_record: Option<PathBuf>,
-    /// Negative control only: a fresh idempotency key for every attempt.
-    pub unsafe_keys: bool,
 }
 
 /// The variables, for `--help`.
@@ -58,14 +53,13 @@ impl Config {
             unsafe_effects: flag("AGENT_UNSAFE_EFFECTS")?,
             engine: engine()?,
         };
-        Ok(Self {
+        let settings = Settings {
             world,
             max_attempts: attempts()?,
             step_delay: seconds("AGENT_STEP_DELAY")?.unwrap_or_default(),
-            crash_at: crash_point()?,
-            crash_record: path("AGENT_CRASH_RECORD")?,
             unsafe_keys: flag("AGENT_UNSAFE_KEYS")?,
-        })
+        };
+        Ok(Self { settings, crash_at: crash_point()?, crash_record: path("AGENT_CRASH_RECORD")? })
     }
 }
 

@@ -1,8 +1,15 @@
 //! Exit codes, one table, and the failures that lead to them.
 
+use std::error::Error;
 use std::fmt::Write as _;
+use std::io;
 
 use store::{ErrorKind, SessionError, StoreError};
+use tools::PublishError;
+
+use crate::action_log::LogError;
+use crate::engine::EngineError;
+use crate::inbox::InboxError;
 
 /// How the program ends. Codes are stable: scripts read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +36,7 @@ pub enum Exit {
 }
 
 /// The published table.
-pub const EXIT_CODES: &[(Exit, &str)] = &[
+pub(crate) const EXIT_CODES: &[(Exit, &str)] = &[
     (Exit::Done, "done"),
     (Exit::UnknownTask, "there is no such task"),
     (Exit::TaskFailed, "the task has failed: a step used up its attempts"),
@@ -57,7 +64,7 @@ pub const EXIT_CODES: &[(Exit, &str)] = &[
 
 /// The table as text, for `--help`.
 #[must_use]
-pub fn table() -> String {
+pub(crate) fn table() -> String {
     EXIT_CODES.iter().fold(String::from("Exit codes:\n"), |mut text, (exit, meaning)| {
         let _infallible = writeln!(text, "  {:>3}  {meaning}", *exit as u8);
         text
@@ -98,6 +105,22 @@ pub(crate) fn printable(text: &str) -> String {
     })
 }
 
+/// An error and what caused it, as one line. An error that tells its cause already does not tell it twice.
+pub(crate) fn line(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !line.contains(&text) {
+            let _infallible = write!(line, ": {text}");
+        }
+        cause = error.source();
+    }
+    line
+}
+
+const MEND: &str = "run the task again once the cause is mended";
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let exit = match error.kind() {
@@ -109,16 +132,67 @@ impl From<StoreError> for Failure {
             ErrorKind::Foreign | ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::Conflict => Exit::BadStore,
             ErrorKind::Io => Exit::Io,
         };
-        Self::new(exit, error.to_string())
+        Self::new(exit, line(&error))
     }
 }
 
 impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let text = line(&error);
         match error {
-            SessionError::Store(error) => error.into(),
-            SessionError::Refused(refused) => Self::new(Exit::Refused, refused.to_string()),
+            EngineError::Store(error) => error.into(),
+            EngineError::Observer(error) => match error.downcast::<LogError>() {
+                Ok(error) => (*error).into(),
+                Err(_) => Self::new(Exit::Internal, text),
+            },
+            EngineError::Refused(_) => Self::new(Exit::Refused, text),
+            EngineError::Stored { .. } => Self::new(Exit::BadStore, text),
+            EngineError::Tool { .. } => Self::new(Exit::Io, format!("{text}; {MEND}")),
+            EngineError::Report(error) => Self::new(of_report(&error), format!("{text}; {MEND}")),
         }
+    }
+}
+
+/// Whether the report's place is at fault, or the disk.
+fn of_report(error: &PublishError) -> Exit {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
+    match error {
+        PublishError::Occupied { .. } => Exit::CannotCreate,
+        PublishError::Io { source, .. }
+            if matches!(source.kind(), InvalidFilename | NotADirectory | PermissionDenied | ReadOnlyFilesystem) =>
+        {
+            Exit::CannotCreate
+        }
+        _ => Exit::Io,
+    }
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Self {
+        let exit = match error {
+            LogError::Store(error) => return error.into(),
+            LogError::Busy { .. } => Exit::Busy,
+            LogError::Pipe { .. } => Exit::CannotCreate,
+            LogError::Io { .. } | LogError::Sync { .. } | LogError::Folder(_) => Exit::Io,
+        };
+        let why = line(&error);
+        Self::new(exit, format!("{why}; nothing committed is lost, and --log-best-effort goes on without the log"))
+    }
+}
+
+impl From<InboxError> for Failure {
+    fn from(error: InboxError) -> Self {
+        let exit = match error {
+            InboxError::Folder { .. } | InboxError::Note { .. } => Exit::NoInput,
+            InboxError::Name { .. } | InboxError::TooMany { .. } => Exit::BadPlan,
+        };
+        Self::new(exit, line(&error))
     }
 }
 

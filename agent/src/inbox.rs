@@ -4,20 +4,55 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use store::limits;
 use store::model::{PlanSource, PlannedStep};
 
-use crate::completion::Completion;
-use crate::exit::{Exit, Failure};
 use crate::places::{resolved, same_place};
 
 /// The tool that every step calls.
 pub(crate) const TOOL: &str = "count_words";
 
 const EXTENSION: &str = ".txt";
+
+/// Why a folder makes no plan.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InboxError {
+    /// The folder cannot be listed.
+    #[error("cannot read the inbox {folder}")]
+    Folder {
+        /// The folder.
+        folder: String,
+        /// What came of it.
+        source: io::Error,
+    },
+    /// Whether an entry is a note cannot be told.
+    #[error("cannot look at the note {path}", path = .path.display())]
+    Note {
+        /// The entry.
+        path: PathBuf,
+        /// What came of it.
+        source: io::Error,
+    },
+    /// A name that fits into no plan.
+    #[error("inbox {folder}: the name of the note {name} is not UTF-8")]
+    Name {
+        /// The folder.
+        folder: String,
+        /// The name, as far as it can be shown.
+        name: String,
+    },
+    /// More notes than a plan may have steps.
+    #[error("inbox {folder}: {notes} notes, a plan has at most {most} steps", most = limits::PLAN_STEPS)]
+    TooMany {
+        /// The folder.
+        folder: String,
+        /// How many notes there are.
+        notes: usize,
+    },
+}
 
 /// A planned inbox. Only the names are held: a step is made when it is asked for, so that a plan of 100,000 notes takes
 /// a few megabytes.
@@ -34,28 +69,24 @@ impl Inbox {
     /// that begin with a dot, in the order of the bytes of their names.
     ///
     /// # Errors
-    /// The folder cannot be listed; a name is not UTF-8, and so fits into no plan; there are more notes than a plan may
-    /// have steps.
-    pub(crate) fn plan(folder: &str, out: &str) -> Result<Self, Failure> {
-        let unreadable =
-            |error: io::Error| Failure::new(Exit::NoInput, format!("cannot read the inbox {folder}: {error}"));
+    /// See [`InboxError`].
+    pub(crate) fn plan(folder: &str, completion: Map<String, Value>) -> Result<Self, InboxError> {
+        let unreadable = |source: io::Error| InboxError::Folder { folder: folder.to_owned(), source };
         let mut names = Vec::new();
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
-            let named = |error: io::Error| {
-                let why = format!("cannot look at the note {}: {error}", entry.path().display());
-                Failure::new(Exit::NoInput, why)
-            };
-            if let Some(name) = note(&entry).map_err(named)? {
-                names.push(name.map_err(|why| Failure::new(Exit::BadPlan, format!("inbox {folder}: {why}")))?);
+            if is_note(&entry).map_err(|source| InboxError::Note { path: entry.path(), source })? {
+                let name = entry.file_name().into_string();
+                names.push(name.map_err(|name| InboxError::Name {
+                    folder: folder.to_owned(),
+                    name: name.display().to_string(),
+                })?);
             }
         }
         if names.len() > limits::PLAN_STEPS {
-            let why = format!("inbox {folder}: {} notes, a plan has at most {} steps", names.len(), limits::PLAN_STEPS);
-            return Err(Failure::new(Exit::BadPlan, why));
+            return Err(InboxError::TooMany { folder: folder.to_owned(), notes: names.len() });
         }
         names.sort_unstable();
-        let completion = Completion::Report { inbox: folder.to_owned(), out: out.to_owned() }.to_json();
         let goal = format!("Count the words of the notes in {folder}");
         Ok(Self { folder: folder.to_owned(), goal, names, completion })
     }
@@ -93,7 +124,7 @@ impl PlanSource for Inbox {
 }
 
 /// Whether a file at `path` would be a note of the inbox, links followed.
-pub(crate) fn is_note(inbox: &Path, path: &Path) -> bool {
+pub(crate) fn would_be_note(inbox: &Path, path: &Path) -> bool {
     let place = resolved(path);
     place.file_name().is_some_and(is_notes_name) && place.parent() == Some(&resolved(inbox))
 }
@@ -103,24 +134,30 @@ fn is_notes_name(name: &OsStr) -> bool {
     bytes.ends_with(EXTENSION.as_bytes()) && !bytes.starts_with(b".")
 }
 
-/// The name of a note; `None` for what is none.
-fn note(entry: &DirEntry) -> io::Result<Option<Result<String, String>>> {
-    let name = entry.file_name();
-    if !is_notes_name(&name) {
-        return Ok(None);
+/// Whether an entry is a note. A link that leads to nothing that can be looked at is none, and keeps no other from being
+/// counted.
+fn is_note(entry: &DirEntry) -> io::Result<bool> {
+    if !is_notes_name(&entry.file_name()) {
+        return Ok(false);
     }
-    let mut kind = entry.file_type()?;
-    if kind.is_symlink() {
-        kind = match fs::metadata(entry.path()) {
-            Ok(meta) => meta.file_type(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
+    let kind = entry.file_type()?;
+    if !kind.is_symlink() {
+        return Ok(kind.is_file());
     }
-    if !kind.is_file() {
-        return Ok(None);
+    match fs::metadata(entry.path()) {
+        Ok(meta) => Ok(meta.is_file()),
+        Err(error) if leads_nowhere(&error) => Ok(false),
+        Err(error) => Err(error),
     }
-    Ok(Some(name.into_string().map_err(|name| format!("the name of the note {} is not UTF-8", name.display()))))
+}
+
+fn leads_nowhere(error: &io::Error) -> bool {
+    // What a link that loops gives has no stable name in std.
+    error.raw_os_error() == Some(nix::libc::ELOOP)
+        || matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory
+        )
 }
 
 #[cfg(test)]
@@ -130,7 +167,7 @@ mod tests {
     use store::model::Plan;
 
     fn planned(folder: &Path) -> Plan {
-        let inbox = Inbox::plan(folder.to_str().unwrap(), "r.json").unwrap();
+        let inbox = Inbox::plan(folder.to_str().unwrap(), Map::new()).unwrap();
         let steps: Vec<_> = inbox.steps().map(Cow::into_owned).collect();
         assert_eq!(steps.len() as u32, inbox.len());
         Plan { goal: inbox.goal().to_owned(), steps }
@@ -147,6 +184,7 @@ mod tests {
         fs::create_dir(at("folder.txt")).unwrap();
         std::os::unix::fs::symlink("b.txt", at("link.txt")).unwrap();
         std::os::unix::fs::symlink("nowhere", at("lost.txt")).unwrap();
+        std::os::unix::fs::symlink("loop.txt", at("loop.txt")).unwrap();
         std::os::unix::fs::symlink("folder.txt", at("to-folder.txt")).unwrap();
         let plan = planned(folder.path());
         let paths: Vec<_> = plan.steps.iter().map(|step| step.input["path"].as_str().unwrap().to_owned()).collect();
@@ -165,10 +203,10 @@ mod tests {
         std::os::unix::fs::symlink("inbox/a.txt", folder.path().join("link.jsonl")).unwrap();
         std::os::unix::fs::symlink("inbox", folder.path().join("box")).unwrap();
         for note in ["inbox/a.txt", "inbox/new.txt", "box/new.txt", "link.jsonl"] {
-            assert!(is_note(&inbox, &folder.path().join(note)), "{note}");
+            assert!(would_be_note(&inbox, &folder.path().join(note)), "{note}");
         }
         for other in ["inbox/log.jsonl", "inbox/.a.txt", "new.txt", "inbox/deep/a.txt"] {
-            assert!(!is_note(&inbox, &folder.path().join(other)), "{other}");
+            assert!(!would_be_note(&inbox, &folder.path().join(other)), "{other}");
         }
     }
 
@@ -177,8 +215,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(planned(folder.path()).steps.is_empty());
         let missing = folder.path().join("missing");
-        let error = Inbox::plan(missing.to_str().unwrap(), "r.json").unwrap_err();
-        assert_eq!(error.exit(), Exit::NoInput);
+        let error = Inbox::plan(missing.to_str().unwrap(), Map::new()).unwrap_err();
+        assert!(matches!(error, InboxError::Folder { .. }));
         assert!(error.to_string().contains("missing"), "{error}");
     }
 
@@ -186,8 +224,7 @@ mod tests {
     fn a_name_that_fits_into_no_plan_is_refused_and_shown() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(OsStr::from_bytes(b"a\xff.txt")), "").unwrap();
-        let error = Inbox::plan(folder.path().to_str().unwrap(), "r.json").unwrap_err();
-        assert_eq!(error.exit(), Exit::BadPlan);
+        let error = Inbox::plan(folder.path().to_str().unwrap(), Map::new()).unwrap_err();
         assert!(error.to_string().contains("not UTF-8"), "{error}");
     }
 }

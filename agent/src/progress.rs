@@ -3,11 +3,10 @@
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use store::TaskSession;
+use store::Reader;
 use store::model::{Event, TaskState};
 
-use crate::exit::Failure;
-use crate::runner::Observer;
+use crate::engine::{Observer, ObserverError};
 
 /// Fewer steps need no bar.
 const WORTH_A_BAR: u32 = 20;
@@ -33,9 +32,14 @@ impl Progress {
 }
 
 impl Observer for Progress {
-    fn committed(&mut self, session: &mut TaskSession<'_>, _events: &[Event]) -> Result<(), Failure> {
+    fn committed(
+        &mut self,
+        _reader: &mut dyn Reader,
+        state: TaskState,
+        _events: &[Event],
+    ) -> Result<(), ObserverError> {
         if let Some(bar) = &self.bar {
-            bar.set_position(session.state().cursor.into());
+            bar.set_position(state.cursor.into());
         }
         Ok(())
     }

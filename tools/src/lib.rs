@@ -11,6 +11,7 @@ mod check;
 mod publish;
 mod replace;
 mod schema;
+mod stop;
 mod text_file;
 mod tool;
 mod world;
@@ -23,6 +24,7 @@ pub use publish::{
 };
 pub use replace::{Content, ReplaceSites, check_replaceable, folder_of, has_content, replace};
 pub use schema::{Field, Kind, schema_of};
+pub use stop::Stop;
 pub use text_file::read_text;
 pub use tool::{Effect, Example, Input, Outputs, Spec, Tool, ToolContext, ToolError};
 pub use world::{Engine, Ollama, World};

@@ -7,6 +7,7 @@ use store::model::IdempotencyKey;
 use store::{CrashScope, CrashSite};
 
 use crate::schema::Field;
+use crate::stop::Stop;
 use crate::world::World;
 
 /// One kind of step.
@@ -106,6 +107,8 @@ pub struct ToolContext<'a> {
     pub outputs: &'a Outputs,
     /// Crash points of this step.
     pub crash: CrashScope<'a>,
+    /// Whether the process has been asked to stop. A call that may take long looks at it.
+    pub stop: &'a Stop,
 }
 
 /// Committed outputs by step index.

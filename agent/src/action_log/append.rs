@@ -39,8 +39,6 @@ pub trait LogSink {
 /// An open log.
 pub struct LogFile {
     path: PathBuf,
-    /// What the database calls it: its absolute path, as the working directory makes it.
-    name: String,
     file: Arc<File>,
     /// False for a device, which cannot be read back.
     regular: bool,
@@ -74,23 +72,13 @@ impl LogFile {
         if regular {
             sync_folder(folder)?;
         }
-        let name = std::path::absolute(path).map_err(&failed)?.to_string_lossy().into_owned();
-        Ok(Self { path: path.to_owned(), name, file: Arc::new(file), regular, end: None })
+        Ok(Self { path: path.to_owned(), file: Arc::new(file), regular, end: None })
     }
 
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Where the last line of this process ends, or what it found at its start; 0 where that is not known.
-    pub(super) fn end(&self) -> u64 {
-        self.end.unwrap_or_default()
     }
 
     /// Waits for the lock, for a limited time: a process that was stopped while it held it must not stop all others.
@@ -107,14 +95,9 @@ impl LogFile {
         }
     }
 
-    /// Reads what stands at `offset`, to the end of `buffer`.
-    pub(super) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), LogError> {
-        self.file.read_exact_at(buffer, offset).map_err(LogError::io("read", &self.path))
-    }
-
-    /// The content from `offset` to its present end, to be read at leisure.
-    pub(super) fn content(&self, offset: u64) -> Result<Content, LogError> {
-        Ok(Content { file: Arc::clone(&self.file), at: offset, end: self.length()? })
+    /// The content up to its present end, to be read at leisure.
+    pub(super) fn content(&self) -> Result<Content, LogError> {
+        Ok(Content { file: Arc::clone(&self.file), at: 0, end: self.length()? })
     }
 
     /// Its length; 0 for what is no regular file.
@@ -131,7 +114,7 @@ impl LogFile {
     fn is_torn(&self, length: u64) -> Result<bool, LogError> {
         let Some(last) = length.checked_sub(1) else { return Ok(false) };
         let mut byte = [0];
-        self.read_exact_at(&mut byte, last)?;
+        self.file.read_exact_at(&mut byte, last).map_err(LogError::io("read", &self.path))?;
         Ok(byte != *b"\n")
     }
 
@@ -196,7 +179,7 @@ fn sync_folder(folder: &Path) -> Result<(), LogError> {
     }
 }
 
-/// A part of a log, for reading; it does not move the file's own offset.
+/// A log, for reading; it does not move the file's own offset.
 pub(super) struct Content {
     file: Arc<File>,
     at: u64,
@@ -240,7 +223,7 @@ mod tests {
             assert!(!file.seal(&lock).unwrap());
             let due = if torn { [text, b"\n"].concat() } else { text.to_vec() };
             assert_eq!(content(&file), due);
-            assert_eq!(file.end(), due.len() as u64);
+            assert_eq!(file.end, Some(due.len() as u64));
         }
     }
 
@@ -255,7 +238,7 @@ mod tests {
         other.write_all(b"whole\n").unwrap();
         file.append(&lock, b"d\n").unwrap();
         assert_eq!(content(&file), b"a\nb\ntor\nc\nwhole\nd\n");
-        assert_eq!(file.end(), content(&file).len() as u64);
+        assert_eq!(file.end, Some(content(&file).len() as u64));
     }
 
     #[test]

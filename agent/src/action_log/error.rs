@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use store::StoreError;
 use tools::PublishError;
 
-use crate::exit::{Exit, Failure};
-
 /// Why the log could not be read or written. The task's state is safe in each case.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -52,18 +50,5 @@ pub enum LogError {
 impl LogError {
     pub(super) fn io<'a>(op: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Self + 'a {
         move |source| Self::Io { op, path: path.to_owned(), source }
-    }
-}
-
-impl From<LogError> for Failure {
-    fn from(error: LogError) -> Self {
-        let exit = match error {
-            LogError::Store(error) => return error.into(),
-            LogError::Busy { .. } => Exit::Busy,
-            LogError::Pipe { .. } => Exit::CannotCreate,
-            LogError::Io { .. } | LogError::Sync { .. } | LogError::Folder(_) => Exit::Io,
-        };
-        let why = format!("{error}; nothing committed is lost, and --log-best-effort goes on without the log");
-        Self::new(exit, why)
     }
 }

@@ -8,13 +8,12 @@
 //!
 //! * `line`: which event becomes which line;
 //! * `append`: one `write` for each line, under the file's lock, so that several tasks can share a log;
-//! * `scan`: what the log has already; it skips whatever is not ours and never fails on it;
-//! * `position`: how far the log need not be read, kept in the database and verified against the file.
+//! * `scan`: what the log has already; it skips whatever is not ours and never fails on it. The whole log is read, at
+//!   each start: what somebody wrote down about a file is not the file.
 
 mod append;
 mod error;
 mod line;
-mod position;
 mod scan;
 
 pub use append::{LogFile, LogLock, LogSink};
@@ -23,7 +22,7 @@ pub use error::LogError;
 use std::path::Path;
 
 use store::model::{JournalEntry, RunId, TaskId};
-use store::{Crash, CrashSite, TaskSession, limits};
+use store::{Crash, CrashSite, Reader, limits};
 
 use line::Names;
 use scan::Seen;
@@ -55,8 +54,6 @@ pub(crate) struct ActionLog {
     names: Names,
     /// The log has every event up to this `seq`.
     cursor: i64,
-    /// The length of the log when its position was last kept.
-    kept: u64,
 }
 
 impl ActionLog {
@@ -71,45 +68,42 @@ impl ActionLog {
         let sink = sink(LogFile::open(path)?);
         crash.scope(None).point(OPENED);
         let names = Names::new(task.clone());
-        Ok(Self { sink, task: task.clone(), run: run.clone(), crash: crash.clone(), names, cursor: 0, kept: 0 })
+        Ok(Self { sink, task: task.clone(), run: run.clone(), crash: crash.clone(), names, cursor: 0 })
     }
 
     /// Seals the log and reconciles it with the journal. To be called under the task's lease, before the run begins.
-    pub(crate) fn start(&mut self, session: &mut TaskSession<'_>) -> Result<(), LogError> {
+    pub(crate) fn start(&mut self, reader: &mut dyn Reader) -> Result<(), LogError> {
         // One lock for all of it: what other tasks write comes before or after, never between the lines.
         let lock = self.sink.file().lock()?;
         if self.sink.seal(&lock)? {
             self.crash.scope(None).point(SEALED);
         }
-        let known = position::verified(self.sink.file(), session.reader(), &self.task)?;
-        (self.cursor, self.kept) = (known.seq, known.offset);
-        if let Some(first) = session.reader().journal(Some(&self.task), self.cursor, 1)?.pop() {
+        if let Some(first) = reader.journal(Some(&self.task), self.cursor, 1)?.pop() {
             // Of what this very run has journaled so far, which is that it made the task, the log has nothing.
             let is_new = first.run == self.run;
-            let mut seen =
-                if is_new { Seen::default() } else { scan::scan(self.sink.file(), known.offset, &self.task)? };
+            let mut seen = if is_new { Seen::default() } else { scan::scan(self.sink.file(), &self.task)? };
             self.crash.scope(None).point(SCANNED);
-            self.reconcile(session, &lock, &mut seen)?;
+            self.reconcile(reader, &lock, &mut seen)?;
         }
         drop(lock);
         self.crash.scope(None).point(RECONCILED);
-        self.keep_position(session)
+        Ok(())
     }
 
     /// Writes the events that the log lacks. They are synced a page at a time, since a lost log may lack very many; a
     /// kill before that costs nothing, what the file then lacks is found again.
-    fn reconcile(&mut self, session: &mut TaskSession<'_>, lock: &LogLock, seen: &mut Seen) -> Result<(), LogError> {
+    fn reconcile(&mut self, reader: &mut dyn Reader, lock: &LogLock, seen: &mut Seen) -> Result<(), LogError> {
         loop {
-            let page = session.reader().journal(Some(&self.task), self.cursor, limits::JOURNAL_PAGE)?;
+            let page = reader.journal(Some(&self.task), self.cursor, limits::JOURNAL_PAGE)?;
             let Some(last) = page.last() else { return Ok(()) };
             let mut written = false;
             for entry in &page {
-                let Some(event) = line::event(entry, session.reader())? else { continue };
+                let Some(event) = line::event(entry, reader)? else { continue };
                 if seen.take(entry, event) {
                     continue;
                 }
                 self.crash.scope(entry.step).point(BEFORE_APPEND);
-                let line = self.line(session, entry, event)?;
+                let line = self.line(reader, entry, event)?;
                 self.sink.append(lock, &line)?;
                 written = true;
             }
@@ -121,18 +115,18 @@ impl ActionLog {
     }
 
     /// Writes what was journaled since the last call. After an error the next call begins with the same event.
-    pub(crate) fn catch_up(&mut self, session: &mut TaskSession<'_>) -> Result<(), LogError> {
+    pub(crate) fn catch_up(&mut self, reader: &mut dyn Reader) -> Result<(), LogError> {
         loop {
-            let page = session.reader().journal(Some(&self.task), self.cursor, limits::JOURNAL_PAGE)?;
+            let page = reader.journal(Some(&self.task), self.cursor, limits::JOURNAL_PAGE)?;
             for entry in &page {
-                if let Some(event) = line::event(entry, session.reader())? {
-                    let line = self.line(session, entry, event)?;
+                if let Some(event) = line::event(entry, reader)? {
+                    let line = self.line(reader, entry, event)?;
                     self.append(entry.step, &line)?;
                 }
                 self.cursor = entry.seq;
             }
             if page.len() < limits::JOURNAL_PAGE as usize {
-                return self.keep_position(session);
+                return Ok(());
             }
         }
     }
@@ -154,27 +148,11 @@ impl ActionLog {
         Ok(())
     }
 
-    fn line(&mut self, session: &mut TaskSession<'_>, entry: &JournalEntry, event: &str) -> Result<Vec<u8>, LogError> {
+    fn line(&mut self, reader: &mut dyn Reader, entry: &JournalEntry, event: &str) -> Result<Vec<u8>, LogError> {
         let name = match entry.step {
-            Some(step) => Some(self.names.of(step, session.reader())?),
+            Some(step) => Some(self.names.of(step, reader)?),
             None => None,
         };
         Ok(line::line(entry, event, name, entry.run != self.run))
-    }
-
-    /// Keeps the position when the log has grown enough to be worth a commit, and once more when the task is over, so
-    /// that nobody who asks for it later reads what others have written since.
-    fn keep_position(&mut self, session: &mut TaskSession<'_>) -> Result<(), LogError> {
-        let end = self.sink.file().end();
-        let grown = end.saturating_sub(self.kept);
-        let last = session.state().status.is_over() && end > limits::LOG_POSITION_BYTES && grown > 0;
-        if grown < limits::LOG_POSITION_BYTES && !last {
-            return Ok(());
-        }
-        if let Some(position) = position::at(self.sink.file(), end, self.cursor)? {
-            session.keep_log_position(self.sink.file().name(), &position)?;
-            self.kept = end;
-        }
-        Ok(())
     }
 }

@@ -70,11 +70,11 @@ struct Found<'a> {
     seq: Option<i64>,
 }
 
-/// Reads the log from `offset` on.
-pub(super) fn scan(file: &LogFile, offset: u64, task: &TaskId) -> Result<Seen, LogError> {
+/// Reads the log.
+pub(super) fn scan(file: &LogFile, task: &TaskId) -> Result<Seen, LogError> {
     let failed = LogError::io("read", file.path());
     let mut seen = Seen::default();
-    let mut lines = Lines { input: BufReader::with_capacity(64 << 10, file.content(offset)?), line: Vec::new() };
+    let mut lines = Lines { input: BufReader::with_capacity(64 << 10, file.content()?), line: Vec::new() };
     while let Some(line) = lines.next().map_err(&failed)? {
         if let Some(found) = parse(line).filter(|found| found.task == task.as_str()) {
             seen.add(&found);
@@ -137,7 +137,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, text).unwrap();
-        scan(&LogFile::open(&path).unwrap(), 0, &TaskId::new("t").unwrap()).unwrap()
+        scan(&LogFile::open(&path).unwrap(), &TaskId::new("t").unwrap()).unwrap()
     }
 
     #[rstest]

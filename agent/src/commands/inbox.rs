@@ -3,19 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use store::model::{RunId, TaskId};
-use store::sqlite::{SqliteReader, SqliteStore};
-use store::{Clock, ErrorKind, NewTask, Reader, SystemClock, TaskSession};
+use store::model::TaskId;
+use store::sqlite::SqliteStore;
+use store::{Clock, ErrorKind, NewTask, SystemClock, TaskSession};
 
-use super::work::{Log, LogChoice, Work, check_ahead};
-use super::{Parts, say, task_id};
-use crate::arm::{self, Course};
-use crate::completion::{self, Completion};
+use super::opening::Opening;
+use super::work::LogChoice;
+use super::{Parts, say};
 use crate::config::Config;
+use crate::engine::{Completion, temporary_key};
 use crate::exit::{Exit, Failure};
 use crate::inbox::{self, Inbox};
 use crate::places::{check_apart, same_place};
-use crate::signals::Stop;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +31,7 @@ pub struct InboxRequest<'a> {
 
 pub(crate) fn inbox(db: &Path, request: InboxRequest<'_>, delay: Option<Duration>) -> Result<Exit, Failure> {
     let mut config = Config::from_env()?;
-    config.step_delay = delay.unwrap_or(config.step_delay);
+    config.settings.step_delay = delay.unwrap_or(config.settings.step_delay);
     inbox_with(db, request, &config, &Parts::RIGHT)
 }
 
@@ -41,78 +40,67 @@ pub(crate) fn inbox(db: &Path, request: InboxRequest<'_>, delay: Option<Duration
 /// # Errors
 /// As the command: what went wrong, for `main` to print.
 pub fn inbox_with(db: &Path, request: InboxRequest<'_>, config: &Config, parts: &Parts<'_>) -> Result<Exit, Failure> {
-    let task = task_id(request.task)?;
-    let wanted = wanted(db, &task, &request)?;
+    let opening = Opening::new(db, request.task, config, parts, Some(request.log))?;
+    let wanted = wanted(&opening, &request)?;
     // The plan is made, and all that is there is looked at, before anything is changed.
-    let plan = match look(db, &task, config, &wanted)? {
-        Found::Task => None,
-        Found::Nothing => Some(plan(&wanted, config)?),
+    let plan = match opening.look() {
+        Ok(seen) => {
+            check_same(&opening.task, seen.completion.as_ref(), &wanted)?;
+            None
+        }
+        Err(unknown) if unknown.exit() == Exit::UnknownTask => Some(plan(&opening, &wanted)?),
+        Err(failure) => return Err(failure),
     };
-    let stop = Stop::on_signals()?;
-    let crash = arm::arm(config)?;
-    let run = RunId::random();
-    let log = Log::open(Some(request.log), &task, &run, &crash, parts.log)?;
-    let work = Work { task: &task, run: &run, config, crash: &crash, stop: &stop, parts, log };
     let Some(plan) = plan else {
-        let mut store = (parts.store)(SqliteStore::open(db, crash.clone())?, &crash);
+        let (mut store, work) = opening.open(SqliteStore::open)?;
         return work.take_up(store.as_mut());
     };
-    let mut store = (parts.store)(SqliteStore::open_or_create(db, crash.clone())?, &crash);
+    let (mut store, work) = opening.open(SqliteStore::open_or_create)?;
     // Created under its lock: who is refused because another process was faster has not made the task either.
-    let new = NewTask { id: &task, plan: &plan, run: &run, at: SystemClock.now() };
+    let new = NewTask { id: &opening.task, plan: &plan, run: &work.run, at: SystemClock.now() };
     match TaskSession::create(store.as_mut(), &SystemClock, &new) {
         Err(error) if error.kind() == ErrorKind::Exists => {}
         session => return work.carry_on(session?),
     }
-    check_same(&task, Completion::of(store.as_mut(), &task)?.as_ref(), &wanted)?;
+    check_same(&opening.task, Completion::of(store.as_mut(), &opening.task)?.as_ref(), &wanted)?;
     work.take_up(store.as_mut())
 }
 
 /// The completion that the request means, once its paths make sense together.
-fn wanted(db: &Path, task: &TaskId, request: &InboxRequest<'_>) -> Result<Completion, Failure> {
+fn wanted(opening: &Opening<'_>, request: &InboxRequest<'_>) -> Result<Completion, Failure> {
     let usage = |why: String| Failure::new(Exit::Usage, why);
     let text = |option: &str, path: &Path| match path.to_str() {
         Some(text) => Ok(text.to_owned()),
         None => Err(usage(format!("{option} {}: the path is not UTF-8", path.display()))),
     };
     let out = request.out;
-    check_apart(db, "--log", request.log.path)?;
-    check_apart(db, "--out", out)?;
+    check_apart(opening.db, "--out", out)?;
     let Some(name) = out.file_name() else {
         return Err(usage(format!("--out {} names no file", out.display())));
     };
     if out.is_dir() {
         return Err(usage(format!("--out {} is a folder, the report is a file", out.display())));
     }
-    if name.to_str().is_some_and(|name| tools::is_temporary(name, &completion::temporary_key(task))) {
+    if name.to_str().is_some_and(|name| tools::is_temporary(name, &temporary_key(&opening.task))) {
         return Err(usage(format!("--out {}: temporary files of this task have such names", out.display())));
     }
     let wanted = Completion::Report { inbox: text("--inbox", request.inbox)?, out: text("--out", out)? };
-    wanted.check_log(request.log.path)?;
+    check_log(&wanted, request.log.path)?;
     wanted.check_place()?;
     Ok(wanted)
 }
 
-enum Found {
-    Nothing,
-    Task,
-}
-
-/// Whether the task is there, and is the one that is meant.
-fn look(db: &Path, task: &TaskId, config: &Config, wanted: &Completion) -> Result<Found, Failure> {
-    let mut reader = match SqliteReader::open(db) {
-        Err(error) if error.kind() == ErrorKind::Missing => return Ok(Found::Nothing),
-        reader => reader?,
-    };
-    let Some(state) = reader.load(task)? else { return Ok(Found::Nothing) };
-    let stored = check_ahead(&mut reader, task, state)?;
-    check_same(task, stored.as_ref(), wanted)?;
-    if let Some(point) = &config.crash_at {
-        arm::check(point, Course { steps: state.steps, log: true, completion: true }, |step| {
-            Ok(reader.steps(task, step, 1)?.pop().map(|row| row.tool).unwrap_or_default())
-        })?;
+/// Refuses an action log that the report would replace, or that is a note and would be changed before it is counted.
+pub(super) fn check_log(completion: &Completion, log: &Path) -> Result<(), Failure> {
+    let Completion::Report { inbox, out } = completion;
+    let usage = |why: &str| Err(Failure::new(Exit::Usage, format!("--log {} {why}", log.display())));
+    if same_place(log, Path::new(out)) {
+        return usage("is the report of the task, which would replace it");
     }
-    Ok(Found::Task)
+    if inbox::would_be_note(Path::new(inbox), log) {
+        return usage("would be a note of the inbox, and be counted");
+    }
+    Ok(())
 }
 
 /// The plan is frozen with the task, and where its report goes too: another folder or file is a slip, or another task.
@@ -131,16 +119,13 @@ fn check_same(task: &TaskId, stored: Option<&Completion>, wanted: &Completion) -
     }
 }
 
-fn plan(wanted: &Completion, config: &Config) -> Result<Inbox, Failure> {
+fn plan(opening: &Opening<'_>, wanted: &Completion) -> Result<Inbox, Failure> {
     let Completion::Report { inbox, out } = wanted;
-    let plan = Inbox::plan(inbox, out)?;
+    let plan = Inbox::plan(inbox, wanted.to_json())?;
     if plan.has_note(Path::new(out)) {
         return Err(Failure::new(Exit::Usage, format!("--out {out} is a note, the report would replace it")));
     }
-    if let Some(point) = &config.crash_at {
-        let course = Course { steps: plan.len(), log: true, completion: true };
-        arm::check(point, course, |_| Ok(inbox::TOOL.to_owned()))?;
-    }
+    opening.check_crash_point(plan.len(), true, |_| Ok(inbox::TOOL.to_owned()))?;
     if plan.len() == 0 {
         say!("the inbox {inbox} is empty: there is no *.txt file in it, and the report will be an empty list");
     }

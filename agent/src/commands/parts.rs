@@ -4,8 +4,7 @@ use store::sqlite::SqliteStore;
 use store::{Crash, Store};
 
 use crate::action_log::{LogFile, LogSink};
-use crate::completion::Replace;
-use crate::runner::Lookup;
+use crate::engine::{Lookup, Replace};
 
 /// What a run is made of. The tests of the crash tests put wrong parts in the place of the right ones.
 #[derive(Clone, Copy)]
@@ -21,7 +20,7 @@ pub struct Parts<'a> {
 }
 
 /// Makes what an action log is written to.
-pub type Sink<'a> = &'a dyn Fn(LogFile) -> Box<dyn LogSink>;
+pub(super) type Sink<'a> = &'a dyn Fn(LogFile) -> Box<dyn LogSink>;
 
 impl Parts<'_> {
     /// The right ones.

@@ -8,7 +8,7 @@ use tools::{ALL, Spec, schema_of};
 
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, table};
-use crate::{action_log, completion};
+use crate::{action_log, engine};
 
 #[derive(Serialize)]
 struct Inventory {
@@ -80,7 +80,7 @@ pub(crate) fn tools(json: bool) -> Result<Exit, Failure> {
 
 /// What a run must have to pass them, those within steps, those outside.
 const FURTHER_SITES: [(&str, &[CrashSite], &[CrashSite]); 2] =
-    [("an action log", action_log::STEP_SITES, action_log::RUN_SITES), ("a report", &[], completion::RUN_SITES)];
+    [("an action log", action_log::STEP_SITES, action_log::RUN_SITES), ("a report", &[], engine::RUN_SITES)];
 
 fn sites(step: &[CrashSite], run: &[CrashSite]) -> Vec<Site> {
     let steps = step.iter().map(|site| Site { site: site.0, scope: "step" });

@@ -7,14 +7,13 @@ use store::audit::{Finding, audit};
 use store::model::{IdempotencyKey, StepStatus, TaskId, TaskStatus};
 use store::sqlite::SqliteReader;
 use store::{Crash, Reader, StepRow, limits};
-use tools::{Input, Outputs, ToolContext, World};
+use tools::{Input, Outputs, Stop, ToolContext, World};
 
 use super::{open_for, task_id, unknown};
-use crate::completion::Completion;
 use crate::config::Config;
+use crate::engine::{Completion, Stored, stored_output};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::runner::{Stored, stored_output};
 
 #[derive(Serialize)]
 struct Report {
@@ -32,7 +31,7 @@ struct Row {
 }
 
 pub(crate) fn verify(db: &Path, task: Option<&str>, json: bool) -> Result<Exit, Failure> {
-    let world = Config::from_env()?.world;
+    let world = Config::from_env()?.settings.world;
     let (mut reader, only) = match task {
         None => (SqliteReader::open(db)?, None),
         Some(task) => {
@@ -81,7 +80,7 @@ fn audit_completion(reader: &mut SqliteReader, task: &TaskId) -> Result<Option<F
     let done = reader.task(task)?.is_some_and(|row| row.status == TaskStatus::Done);
     let Some(completion) = Completion::of(reader, task)?.filter(|_| done) else { return Ok(None) };
     let finding = |what| Finding { task: Some(task.clone()), step: None, what };
-    Ok(completion.audit(reader, task)?.err().map(finding))
+    Ok(completion.audit(reader, task)?.map(finding))
 }
 
 fn audit_effect(
@@ -104,8 +103,8 @@ fn audit_effect(
     }
     let Some(output) = outputs.remove(&row.idx) else { return Ok(Ok(())) };
     let key = IdempotencyKey::new(task.clone(), row.idx);
-    let crash = Crash::off();
-    let ctx = ToolContext { key: &key, world, outputs: &outputs, crash: crash.scope(Some(row.idx)) };
+    let (crash, stop) = (Crash::off(), Stop::default());
+    let ctx = ToolContext { key: &key, world, outputs: &outputs, crash: crash.scope(Some(row.idx)), stop: &stop };
     Ok(tool.audit(&ctx, Input(&row.input), &output))
 }
 

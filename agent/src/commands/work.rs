@@ -6,14 +6,13 @@ use store::model::{Event, RunId, TaskId, TaskState, TaskStatus};
 use store::{Clock, Crash, Reader, Store, SystemClock, TaskSession};
 use tools::Published;
 
+use super::opening::Opening;
 use super::{Parts, Sink, say};
 use crate::action_log::{ActionLog, LogError};
-use crate::completion::Completion;
-use crate::config::Config;
+use crate::engine::{Completion, Ended, Observer, ObserverError, Outcome, Runner};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use crate::runner::{Observer, Outcome, Runner, preflight};
-use crate::signals::Stop;
+use crate::signals::Signals;
 
 /// Which action log a task gets.
 #[derive(Clone, Copy, Debug)]
@@ -51,9 +50,9 @@ impl Log {
         Ok(log)
     }
 
-    fn start(&mut self, session: &mut TaskSession<'_>) -> Result<(), Failure> {
+    fn start(&mut self, reader: &mut dyn Reader) -> Result<(), LogError> {
         let Some(log) = &mut self.log else { return Ok(()) };
-        let result = log.start(session);
+        let result = log.start(reader);
         if result.is_err() {
             // What it has is not known, so nothing can be added to it; the next run reconciles it.
             self.log = None;
@@ -61,13 +60,13 @@ impl Log {
         self.settle(result)
     }
 
-    fn catch_up(&mut self, session: &mut TaskSession<'_>) -> Result<(), Failure> {
+    fn catch_up(&mut self, reader: &mut dyn Reader) -> Result<(), LogError> {
         let Some(log) = &mut self.log else { return Ok(()) };
-        let result = log.catch_up(session);
+        let result = log.catch_up(reader);
         self.settle(result)
     }
 
-    fn already_done(&mut self) -> Result<(), Failure> {
+    fn already_done(&mut self) -> Result<(), LogError> {
         let Some(log) = &mut self.log else { return Ok(()) };
         let result = log.already_done(SystemClock.now());
         self.settle(result)
@@ -75,11 +74,11 @@ impl Log {
 
     /// An error of the log ends the run, or is said once where the log is best effort. After a failed sync nothing is
     /// written any more: the next one would report pages as written that the kernel has dropped.
-    fn settle(&mut self, result: Result<(), LogError>) -> Result<(), Failure> {
+    fn settle(&mut self, result: Result<(), LogError>) -> Result<(), LogError> {
         let error = match result {
             Ok(()) => return Ok(()),
-            Err(error @ LogError::Store(_)) => return Err(error.into()),
-            Err(error) if !self.best_effort => return Err(error.into()),
+            Err(error @ LogError::Store(_)) => return Err(error),
+            Err(error) if !self.best_effort => return Err(error),
             Err(error) => error,
         };
         if matches!(error, LogError::Sync { .. }) {
@@ -99,101 +98,87 @@ struct Watchers<'a> {
 }
 
 impl Observer for Watchers<'_> {
-    fn committed(&mut self, session: &mut TaskSession<'_>, events: &[Event]) -> Result<(), Failure> {
-        self.log.catch_up(session)?;
-        self.progress.committed(session, events)
+    fn committed(&mut self, reader: &mut dyn Reader, state: TaskState, events: &[Event]) -> Result<(), ObserverError> {
+        self.log.catch_up(reader)?;
+        self.progress.committed(reader, state, events)
     }
 }
 
 /// A run of one task, with everything that was checked and opened for it.
 pub(super) struct Work<'a> {
-    pub(super) task: &'a TaskId,
-    pub(super) run: &'a RunId,
-    pub(super) config: &'a Config,
-    pub(super) crash: &'a Crash,
-    pub(super) stop: &'a Stop,
-    pub(super) parts: &'a Parts<'a>,
+    pub(super) opening: &'a Opening<'a>,
+    pub(super) run: RunId,
+    pub(super) crash: Crash,
+    pub(super) signals: Signals,
     pub(super) log: Log,
 }
 
 impl Work<'_> {
+    /// Takes the lease.
+    pub(super) fn session<'s>(&self, store: &'s mut dyn Store) -> Result<TaskSession<'s>, Failure> {
+        Ok(TaskSession::open(store, &SystemClock, &self.opening.task, &self.run)?)
+    }
+
     /// Takes the lease and goes on.
     pub(super) fn take_up(self, store: &mut dyn Store) -> Result<Exit, Failure> {
-        let session = TaskSession::open(store, &SystemClock, self.task, self.run)?;
+        let session = self.session(store)?;
         self.carry_on(session)
     }
 
     /// Reconciles the log, runs to the end; for a task that is over, sees that what it left is there.
     pub(super) fn carry_on(mut self, mut session: TaskSession<'_>) -> Result<Exit, Failure> {
-        self.log.start(&mut session)?;
+        self.log.start(session.reader())?;
         if session.state().status.is_over() {
             return self.look_after(&mut session);
         }
         let progress = Progress::new(session.state());
         let mut watchers = Watchers { log: &mut self.log, progress };
-        let (config, crash, stop) = (self.config, self.crash, self.stop);
-        let Parts { tools, replace, .. } = *self.parts;
-        let runner = Runner { session, config, crash, stop, observer: &mut watchers, tools, replace };
+        let Opening { task, config, parts, .. } = self.opening;
+        let (settings, crash, stop) = (&config.settings, &self.crash, &self.signals.stop);
+        let Parts { tools, replace, .. } = **parts;
+        let runner = Runner { session, settings, crash, stop, observer: &mut watchers, tools, replace };
         let outcome = runner.run()?;
         drop(watchers);
-        Ok(report(self.task, &outcome, ""))
+        Ok(match outcome {
+            Outcome::Stopped => {
+                say!("task `{task}` is stopped by a signal; `agent run` goes on with it");
+                self.signals.exit()
+            }
+            Outcome::Over(ended) => report(task, &ended, ""),
+        })
     }
 
     fn look_after(&mut self, session: &mut TaskSession<'_>) -> Result<Exit, Failure> {
-        let state = session.state();
+        let (state, task) = (session.state(), &self.opening.task);
         if state.status == TaskStatus::Done {
-            if let Some(completion) = Completion::of(session.reader(), self.task)? {
-                completion.sweep(self.task)?;
+            if let Some(completion) = Completion::of(session.reader(), task)? {
+                completion.sweep(task)?;
                 let points = self.crash.scope(None);
-                if completion.carry_out(session.reader(), self.task, self.parts.replace, points)? == Published::New {
-                    say!("the report of task `{}` was missing or changed, it is there again", self.task);
+                let replace = self.opening.parts.replace;
+                if completion.carry_out(session.reader(), task, replace, points)? == Published::New {
+                    say!("the report of task `{task}` was missing or changed, it is there again");
                 }
             }
             self.log.already_done()?;
         }
-        Ok(report(self.task, &over(state), "already "))
+        Ok(report(task, &Ended::of(state, None), "already "))
     }
 }
 
-/// Refuses what the next step or the task's end would stumble over, as far as reading tells.
-pub(super) fn check_ahead(
-    reader: &mut dyn Reader,
-    task: &TaskId,
-    state: TaskState,
-) -> Result<Option<Completion>, Failure> {
-    let completion = Completion::of(reader, task)?;
-    if !state.status.is_over() {
-        preflight(reader, task, state)?;
-    }
-    Ok(completion)
-}
-
-/// How a task that is over has ended.
-pub(super) fn over(state: TaskState) -> Outcome {
-    match state.status {
-        TaskStatus::Failed => Outcome::Failed { step: state.cursor, error: None },
-        _ => Outcome::Done,
-    }
-}
-
-/// Says how a run ended.
-pub(super) fn report(task: &TaskId, outcome: &Outcome, already: &str) -> Exit {
-    match outcome {
-        Outcome::Done => {
+/// Says how a task has ended.
+pub(super) fn report(task: &TaskId, ended: &Ended, already: &str) -> Exit {
+    match ended {
+        Ended::Done => {
             say!("task `{task}` is {already}done");
             Exit::Done
         }
-        Outcome::Failed { step, error } => {
+        Ended::Failed { step, error } => {
             let why = match error {
                 Some(error) => format!("step {step} used up its attempts: {error}"),
                 None => format!("step {step} used up its attempts"),
             };
             say!("task `{task}` has {already}failed: {why}; `agent retry` gives it new ones");
             Exit::TaskFailed
-        }
-        Outcome::Stopped(exit) => {
-            say!("task `{task}` is stopped by a signal; `agent run` goes on with it");
-            *exit
         }
     }
 }

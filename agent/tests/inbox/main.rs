@@ -7,7 +7,7 @@ mod kills;
 mod lab;
 mod lines;
 mod logged;
-mod positions;
 mod report;
 mod sharing;
 mod trouble;
+mod whole;

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use store::Crash;
 use store::model::{IdempotencyKey, Plan, TaskId, codec};
-use tools::{ALL, Effect, Input, Kind, Outputs, Spec, Tool, ToolContext, World, schema_of};
+use tools::{ALL, Effect, Input, Kind, Outputs, Spec, Stop, Tool, ToolContext, World, schema_of};
 
 use crate::support::{folder, names, recording, tree, world};
 
@@ -32,7 +32,8 @@ fn attempt(plan: &Plan, step: u32, outputs: &Outputs, world: &World, crash: &Cra
     let named = tools::named_steps(tool.spec(), &planned.input);
     let outputs = outputs.iter().filter(|(step, _)| named.contains(step)).map(|(k, v)| (*k, v.clone())).collect();
     let key = IdempotencyKey::new(TaskId::new("t").unwrap(), step);
-    let ctx = ToolContext { key: &key, world, outputs: &outputs, crash: crash.scope(Some(step)) };
+    let ctx =
+        ToolContext { key: &key, world, outputs: &outputs, crash: crash.scope(Some(step)), stop: &Stop::default() };
     let output = tool.call(&ctx, Input(&planned.input)).unwrap();
     assert_eq!(tools::check_output(tool.spec(), &output), Ok(()), "{}", planned.tool);
     // An audit that finds nothing must not be one that never finds anything; each tool's own tests see to that.

@@ -31,6 +31,10 @@ const BANS: &[Ban] = &[
         except: &["agent/src/config.rs"],
         why: "one reader of the environment",
     },
+    Ban { word: "crate::exit", below: "agent/src/engine", except: &[], why: "the loop knows no process" },
+    Ban { word: "crate::signals", below: "agent/src/engine", except: &[], why: "the loop knows no process" },
+    Ban { word: "crate::config", below: "agent/src/engine", except: &[], why: "the loop knows no process" },
+    Ban { word: "crate::action_log", below: "agent/src/engine", except: &[], why: "an observer does not steer" },
     Ban {
         word: "#[allow(",
         below: "",
@@ -93,6 +97,7 @@ mod tests {
         assert_eq!(check("store/src/machine/x.rs", "use std::fs;").len(), 1);
         assert_eq!(check("store/src/session.rs", "use rusqlite::Connection;").len(), 1);
         assert_eq!(check("tools/src/x.rs", "std::env::var(\"X\")").len(), 1);
+        assert_eq!(check("agent/src/engine/x.rs", "use crate::exit::Exit;").len(), 1);
         assert_eq!(check("agent/src/x.rs", "#[allow(dead_code)]").len(), 1);
         assert!(check("store/src/machine/x.rs", "// no std::fs here").is_empty());
         assert!(check("store/src/sqlite/x.rs", "use rusqlite::Connection;").is_empty());

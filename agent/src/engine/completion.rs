@@ -12,9 +12,7 @@ use store::model::TaskId;
 use store::{CrashScope, CrashSite, Reader};
 use tools::{Content, PublishError, Published, ReplaceSites};
 
-use crate::exit::{Exit, Failure};
-use crate::inbox;
-use crate::places::same_place;
+use super::EngineError;
 
 const SITES: ReplaceSites = ReplaceSites {
     written: CrashSite("report.written"),
@@ -27,7 +25,7 @@ const SITES: ReplaceSites = ReplaceSites {
 pub(crate) const RUN_SITES: &[CrashSite] = &[SITES.written, SITES.renamed, SITES.unchanged, SITES.published];
 
 /// Puts a file into the world; see [`tools::replace`].
-pub type Replace<'a> =
+pub(crate) type Replace<'a> =
     &'a dyn Fn(&Path, &str, &mut Content<'_>, ReplaceSites, CrashScope<'_>) -> Result<Published, PublishError>;
 
 /// The completion of a task.
@@ -59,11 +57,11 @@ impl Completion {
     ///
     /// # Errors
     /// It cannot be read, or it is one that this version does not know.
-    pub(crate) fn of(reader: &mut dyn Reader, task: &TaskId) -> Result<Option<Self>, Failure> {
+    pub(crate) fn of(reader: &mut dyn Reader, task: &TaskId) -> Result<Option<Self>, EngineError> {
         let Some(stored) = reader.completion(task)? else { return Ok(None) };
         let unknown = || {
-            let why = format!("task `{task}` ends with something that this version does not know; use a newer one");
-            Failure::new(Exit::BadStore, why)
+            let why = "it ends with something that this version does not know; use a newer one".to_owned();
+            EngineError::Stored { task: task.clone(), step: None, why }
         };
         Self::from_json(&stored).map(Some).ok_or_else(unknown)
     }
@@ -73,37 +71,21 @@ impl Completion {
         Path::new(out)
     }
 
-    /// Refuses an action log that the report would replace, or that is a note and would be changed before it is counted.
-    ///
-    /// # Errors
-    /// It is one of these.
-    pub(crate) fn check_log(&self, log: &Path) -> Result<(), Failure> {
-        let Self::Report { inbox, out } = self;
-        let usage = |why: &str| Err(Failure::new(Exit::Usage, format!("--log {} {why}", log.display())));
-        if same_place(log, Path::new(out)) {
-            return usage("is the report of the task, which would replace it");
-        }
-        if inbox::is_note(Path::new(inbox), log) {
-            return usage("would be a note of the inbox, and be counted");
-        }
-        Ok(())
-    }
-
     /// Refuses a place at which no report can stand, before anything is done for it.
     ///
     /// # Errors
     /// Something stands there that is left alone.
-    pub(crate) fn check_place(&self) -> Result<(), Failure> {
-        tools::check_replaceable(self.out()).map_err(|error| failed(&error))
+    pub(crate) fn check_place(&self) -> Result<(), EngineError> {
+        tools::check_replaceable(self.out()).map_err(EngineError::Report)
     }
 
     /// Removes what a killed run left behind. Under the task's lease, so that no living process needs it.
     ///
     /// # Errors
     /// The folder cannot be listed or a file in it not removed.
-    pub(crate) fn sweep(&self, task: &TaskId) -> Result<(), Failure> {
+    pub(crate) fn sweep(&self, task: &TaskId) -> Result<(), EngineError> {
         let folder = tools::folder_of(self.out());
-        tools::sweep_temporaries(folder, &temporary_key(task)).map_err(|error| failed(&error))
+        tools::sweep_temporaries(folder, &temporary_key(task)).map_err(EngineError::Report)
     }
 
     /// Does it; a second time it finds the same. What it did is durable when it returns.
@@ -116,21 +98,21 @@ impl Completion {
         task: &TaskId,
         replace: Replace<'_>,
         crash: CrashScope<'_>,
-    ) -> Result<Published, Failure> {
+    ) -> Result<Published, EngineError> {
         let mut source = Source::new(reader, task)?;
         let key = temporary_key(task);
         let result = replace(self.out(), &key, &mut |out| source.write(out), SITES, crash);
         match source.failure {
             Some(failure) => Err(failure),
-            None => result.map_err(|error| failed(&error)),
+            None => result.map_err(EngineError::Report),
         }
     }
 
-    /// Whether the report is still what was published. The error says what is wrong, one line.
+    /// What is wrong with the report, one line; `None` where it is what was published.
     ///
     /// # Errors
-    /// The outer one: the results cannot be read.
-    pub(crate) fn audit(&self, reader: &mut dyn Reader, task: &TaskId) -> Result<Result<(), String>, Failure> {
+    /// The results cannot be read.
+    pub(crate) fn audit(&self, reader: &mut dyn Reader, task: &TaskId) -> Result<Option<String>, EngineError> {
         let mut source = Source::new(reader, task)?;
         let same = tools::has_content(self.out(), &mut |out| source.write(out));
         if let Some(failure) = source.failure {
@@ -138,9 +120,9 @@ impl Completion {
         }
         let shown = self.out().display();
         Ok(match same {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(format!("the report {shown} is missing or has other content")),
-            Err(error) => Err(error.to_string()),
+            Ok(true) => None,
+            Ok(false) => Some(format!("the report {shown} is missing or has other content")),
+            Err(error) => Some(error.to_string()),
         })
     }
 }
@@ -151,32 +133,17 @@ pub(crate) fn temporary_key(task: &TaskId) -> String {
     format!("{}-report", task.file_stem())
 }
 
-fn failed(error: &PublishError) -> Failure {
-    let exit = match error {
-        PublishError::Occupied { .. } => Exit::CannotCreate,
-        PublishError::Io { source, .. } if cannot_be_written(source) => Exit::CannotCreate,
-        _ => Exit::Io,
-    };
-    Failure::new(exit, format!("the report: {error}; run the task again once the cause is mended"))
-}
-
-/// Whether the place is at fault, not the disk.
-fn cannot_be_written(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidFilename, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
-    matches!(error.kind(), InvalidFilename | NotADirectory | PermissionDenied | ReadOnlyFilesystem)
-}
-
 /// The report, made from the committed outputs.
 struct Source<'a> {
     reader: &'a mut dyn Reader,
     task: &'a TaskId,
     steps: u32,
     /// Why the outputs could not be read; it does not fit through the writer.
-    failure: Option<Failure>,
+    failure: Option<EngineError>,
 }
 
 impl<'a> Source<'a> {
-    fn new(reader: &'a mut dyn Reader, task: &'a TaskId) -> Result<Self, Failure> {
+    fn new(reader: &'a mut dyn Reader, task: &'a TaskId) -> Result<Self, EngineError> {
         let steps = reader.load(task)?.map_or(0, |state| state.steps);
         Ok(Self { reader, task, steps, failure: None })
     }
@@ -195,8 +162,11 @@ impl<'a> Source<'a> {
         out.write_all(if self.steps == 0 { b"]\n" } else { b"\n]\n" })
     }
 
-    fn result(&mut self, step: u32) -> Result<Map<String, Value>, Failure> {
-        let missing = || Failure::new(Exit::BadStore, format!("task `{}`, step {step}: it has no output", self.task));
+    fn result(&mut self, step: u32) -> Result<Map<String, Value>, EngineError> {
+        let missing = || {
+            let why = "it has no output".to_owned();
+            EngineError::Stored { task: self.task.clone(), step: Some(step), why }
+        };
         self.reader.output(self.task, step)?.ok_or_else(missing)
     }
 }

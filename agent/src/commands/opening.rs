@@ -1,0 +1,88 @@
+//! How a command that changes a task opens it: it looks without a trace, checks all that can be checked, and only then
+//! opens signals, crash points, action log and store, in this order.
+
+use std::path::Path;
+
+use store::model::{RunId, TaskId, TaskState};
+use store::sqlite::SqliteStore;
+use store::{Reader, Store};
+
+use super::work::{Log, LogChoice, Work};
+use super::{Parts, open_for, task_id, unknown};
+use crate::arm::{self, Course};
+use crate::config::Config;
+use crate::engine::{Completion, preflight};
+use crate::exit::Failure;
+use crate::places::check_apart;
+use crate::signals::Signals;
+
+/// A command that is to change a task, and has touched nothing yet.
+pub(super) struct Opening<'a> {
+    pub(super) db: &'a Path,
+    pub(super) task: TaskId,
+    pub(super) config: &'a Config,
+    pub(super) parts: &'a Parts<'a>,
+    pub(super) log: Option<LogChoice<'a>>,
+}
+
+/// A task, as it was found without a trace. What counts is what is found under its lock.
+pub(super) struct Seen {
+    pub(super) state: TaskState,
+    pub(super) completion: Option<Completion>,
+}
+
+impl<'a> Opening<'a> {
+    pub(super) fn new(
+        db: &'a Path,
+        task: &str,
+        config: &'a Config,
+        parts: &'a Parts<'a>,
+        log: Option<LogChoice<'a>>,
+    ) -> Result<Self, Failure> {
+        let task = task_id(task)?;
+        if let Some(log) = log {
+            check_apart(db, "--log", log.path)?;
+        }
+        Ok(Self { db, task, config, parts, log })
+    }
+
+    /// The task, once everything that reading can tell is in order: a fault that is found here leaves no trace, and a
+    /// task that is unknown or over gets no lock file and no migration.
+    ///
+    /// # Errors
+    /// [`crate::Exit::UnknownTask`] where there is no such task, or no database.
+    pub(super) fn look(&self) -> Result<Seen, Failure> {
+        let mut reader = open_for(self.db, &self.task)?;
+        let state = reader.load(&self.task)?.ok_or_else(|| unknown(self.db, &self.task))?;
+        let completion = Completion::of(&mut reader, &self.task)?;
+        preflight(&mut reader, &self.task, state, self.parts.tools)?;
+        self.check_crash_point(state.steps, completion.is_some(), |step| {
+            Ok(reader.steps(&self.task, step, 1)?.pop().map(|row| row.tool).unwrap_or_default())
+        })?;
+        Ok(Seen { state, completion })
+    }
+
+    /// Refuses a crash point that a task of this form can never pass.
+    pub(super) fn check_crash_point(
+        &self,
+        steps: u32,
+        completion: bool,
+        tool_of: impl FnOnce(u32) -> Result<String, Failure>,
+    ) -> Result<(), Failure> {
+        let Some(point) = &self.config.crash_at else { return Ok(()) };
+        arm::check(point, Course { steps, log: self.log.is_some(), completion }, tool_of)
+    }
+
+    /// Opens everything; `store` opens the database, or makes it.
+    pub(super) fn open(
+        &'a self,
+        store: impl FnOnce(&Path, store::Crash) -> Result<SqliteStore, store::StoreError>,
+    ) -> Result<(Box<dyn Store>, Work<'a>), Failure> {
+        let signals = Signals::listen()?;
+        let crash = arm::arm(self.config)?;
+        let run = RunId::random();
+        let log = Log::open(self.log, &self.task, &run, &crash, self.parts.log)?;
+        let store = (self.parts.store)(store(self.db, crash.clone())?, &crash);
+        Ok((store, Work { opening: self, run, crash, signals, log }))
+    }
+}

@@ -1,0 +1,26 @@
+//! The engine: one run of one task under lease, from recovery to its end.
+//!
+//! It knows no environment, no signal, no exit code and no action log: what it may do is in [`Settings`], whether it has
+//! to stop is a [`tools::Stop`], what happened is an [`Outcome`] or an [`EngineError`], and an [`Observer`] hears of each
+//! commit and can only read.
+//!
+//! * `runner`: the loop;
+//! * `recover`: what comes before the first step;
+//! * `attempt`: one attempt of one step;
+//! * `prepared`: a step with everything that its attempt needs, as far as reading tells;
+//! * `completion`: what comes after the last step.
+
+mod attempt;
+mod completion;
+mod error;
+mod observer;
+mod prepared;
+mod recover;
+mod runner;
+
+pub(crate) use completion::{Completion, RUN_SITES, Replace, temporary_key};
+pub(crate) use error::EngineError;
+pub(crate) use observer::{Observer, ObserverError};
+pub(crate) use prepared::{Lookup, Stored, preflight, stored_output};
+pub use runner::Settings;
+pub(crate) use runner::{Ended, Outcome, Runner};
