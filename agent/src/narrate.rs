@@ -13,7 +13,7 @@ pub(crate) fn sentence(entry: &JournalEntry) -> String {
 
 fn words(event: &Event) -> String {
     match event {
-        Event::TaskCreated { steps } => {
+        Event::TaskCreated { steps, .. } => {
             format!("the task is stored with its plan of {steps} step{}", if *steps == 1 { "" } else { "s" })
         }
         Event::RunStarted { recovered, .. } if recovered.is_empty() => "a run begins".to_owned(),
@@ -25,12 +25,24 @@ fn words(event: &Event) -> String {
         Event::StepStarted { step, tool, attempt } => format!("step {step} starts again, attempt {attempt}: {tool}"),
         Event::StepFinished { step, .. } => format!("step {step} is done, its output is stored"),
         Event::StepError { step, error } => format!("step {step} failed: {error}"),
-        Event::TaskFailed { step, reason } => format!("the task fails at step {step}: {reason}"),
+        Event::StepReleased { step, reason } => format!("step {step} was given up before its effect: {reason}"),
+        Event::CompletionStarted { attempt: 1 } => "the completion starts".to_owned(),
+        Event::CompletionStarted { attempt } => format!("the completion starts again, attempt {attempt}"),
+        Event::CompletionRecovered => {
+            "the completion was found running though its process is dead, and is set back".to_owned()
+        }
+        Event::CompletionError { error } => format!("the completion failed: {error}"),
+        Event::TaskFailed { step, reason, .. } => format!("the task fails at {}: {reason}", place(*step)),
         Event::TaskDone => "no step is left, the task is done".to_owned(),
         Event::TaskRetried { step, forgiven } => {
-            format!("the task gets a fresh budget: {forgiven} attempts of step {step} are forgiven")
+            format!("the task gets a fresh budget: {forgiven} attempts of {} are forgiven", place(*step))
         }
+        Event::TaskRebound { .. } => "the task was told where its files are now".to_owned(),
     }
+}
+
+fn place(step: Option<u32>) -> String {
+    step.map_or_else(|| "its completion".to_owned(), |step| format!("step {step}"))
 }
 
 fn steps(list: &[u32]) -> String {

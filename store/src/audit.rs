@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::error::{ErrorKind, StoreError};
 use crate::limits;
 use crate::machine::evolve;
-use crate::model::{Event, JournalEntry, RunId, StepStatus, TaskId, TaskState, codec};
+use crate::model::{Event, JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, codec};
 use crate::store::{Reader, StepRow, TaskRow};
 
 /// Something that does not add up.
@@ -113,12 +113,16 @@ impl Replay {
 
     /// What the state does not show: which run an event belongs to, and that recovery is announced.
     fn order(&mut self, event: &Event, run: &RunId) -> Result<(), String> {
-        if !matches!(event, Event::RunStarted { .. } | Event::StepRecovered { .. }) {
+        if !matches!(event, Event::RunStarted { .. } | Event::StepRecovered { .. } | Event::CompletionRecovered) {
             self.unannounced();
         }
         match event {
             Event::RunStarted { .. } => self.run = Some(run.clone()),
-            Event::TaskCreated { .. } | Event::TaskRetried { .. } | Event::StepRecovered { .. } => {}
+            Event::TaskCreated { .. }
+            | Event::TaskRetried { .. }
+            | Event::TaskRebound { .. }
+            | Event::StepRecovered { .. }
+            | Event::CompletionRecovered => {}
             _ if self.run.as_ref() == Some(run) => {}
             _ => return Err(format!("it is of run {run}, which has not begun or is over")),
         }
@@ -134,7 +138,7 @@ impl Replay {
 
     fn step(&mut self, event: &Event) -> Result<(), String> {
         let Some(state) = self.state else {
-            let Event::TaskCreated { steps } = *event else {
+            let Event::TaskCreated { steps, .. } = *event else {
                 return Err("it stands before `task_created`".to_owned());
             };
             self.state = Some(TaskState::created(steps));
@@ -142,10 +146,13 @@ impl Replay {
             self.forgiven = vec![0; steps as usize];
             return Ok(());
         };
-        self.state = Some(evolve(state, event).map_err(|illegal| illegal.to_string())?);
+        let next = evolve(state, event).map_err(|illegal| illegal.to_string())?;
+        self.state = Some(next);
+        if let Some(step) = state.step().filter(|_| next.step() == state.step()) {
+            self.forgiven[step as usize] = next.current.forgiven;
+        }
         match event {
             Event::StepStarted { step, .. } => self.starts[*step as usize] += 1,
-            Event::TaskRetried { step, forgiven } => self.forgiven[*step as usize] = *forgiven,
             Event::StepRecovered { step } => self.recovered.push(*step),
             Event::RunStarted { recovered, .. } => {
                 let found = std::mem::take(&mut self.recovered);
@@ -166,6 +173,11 @@ fn compare(reader: &mut dyn Reader, row: &TaskRow, replay: &Replay) -> Result<Ve
         findings.push(finding(None, "the journal has no `task_created`".to_owned()));
         return Ok(findings);
     };
+    let said = if state.no_step_left() { state.current } else { StepState::default() };
+    if row.completion != said {
+        let what = format!("the journal says of the completion {said:?}, the table {:?}", row.completion);
+        findings.push(finding(None, what));
+    }
     if state.status != row.status {
         let what = format!("the journal says that the task is {}, the table that it is {}", state.status, row.status);
         findings.push(finding(None, what));

@@ -11,21 +11,23 @@ pub struct Commit<'a> {
     lease: &'a Lease,
     at: f64,
     events: Vec<Event>,
-    output: Option<String>,
     steps: Vec<StepChange>,
     task: Option<TaskChange>,
+    places: Places,
     next: TaskState,
 }
 
-/// How one step's row changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How one step's row changes, or what is kept of the completion's attempts.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepChange {
-    /// The step.
-    pub step: u32,
-    /// The row that must be there.
+    /// The step; none for the completion.
+    pub step: Option<u32>,
+    /// What must be there.
     pub from: StepState,
-    /// The row that will be there.
+    /// What will be there.
     pub to: StepState,
+    /// The JSON text of the output that a step which becomes done has.
+    pub output: Option<String>,
 }
 
 /// How the task's row changes.
@@ -35,6 +37,17 @@ pub struct TaskChange {
     pub from: TaskStatus,
     /// The status that will be there.
     pub to: TaskStatus,
+}
+
+/// Where the task's files are, as far as that changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// The home; see [`crate::TaskRow::home`].
+    pub home: Option<String>,
+    /// The folder of the artifacts; see [`crate::TaskRow::artifacts`].
+    pub artifacts: Option<String>,
+    /// The completion, as a JSON object.
+    pub completion: Option<String>,
 }
 
 impl<'a> Commit<'a> {
@@ -50,20 +63,24 @@ impl<'a> Commit<'a> {
         events: Vec<Event>,
         output: Option<String>,
     ) -> Result<Self, Illegal> {
-        let mut next = before;
+        let (mut next, mut output) = (before, output);
         let mut steps: Vec<StepChange> = Vec::new();
+        let mut places = Places::default();
         for event in &events {
-            let from = next.current;
+            let (at, from) = (next.step(), next.current);
             next = evolve(next, event)?;
-            let Some(step) = event.step() else { continue };
-            let to = if next.cursor > step { StepState { status: StepStatus::Done, ..from } } else { next.current };
-            match steps.iter_mut().find(|change| change.step == step) {
-                Some(change) => change.to = to,
-                None => steps.push(StepChange { step, from, to }),
+            places.take(event);
+            let finished = next.step() != at;
+            let to = if finished { StepState { status: StepStatus::Done, ..from } } else { next.current };
+            let output = if finished { output.take() } else { None };
+            match steps.iter_mut().find(|change| change.step == at) {
+                Some(change) => (change.to, change.output) = (to, output),
+                None => steps.push(StepChange { step: at, from, to, output }),
             }
         }
+        steps.retain(|change| change.from != change.to);
         let task = (before.status != next.status).then_some(TaskChange { from: before.status, to: next.status });
-        Ok(Self { lease, at, events, output, steps, task, next })
+        Ok(Self { lease, at, events, steps, task, places, next })
     }
 
     /// The lease that permits it.
@@ -96,10 +113,10 @@ impl<'a> Commit<'a> {
         self.task
     }
 
-    /// The JSON text of the output of the step that becomes done in it.
+    /// Where the task's files are from then on, as far as that changes.
     #[must_use]
-    pub fn output(&self) -> Option<&str> {
-        self.output.as_deref()
+    pub fn places(&self) -> &Places {
+        &self.places
     }
 
     /// What has happened, once it is stored.
@@ -112,6 +129,29 @@ impl<'a> Commit<'a> {
     #[must_use]
     pub fn next(&self) -> TaskState {
         self.next
+    }
+}
+
+impl Places {
+    /// True where nothing changes.
+    #[must_use]
+    pub fn are_unchanged(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn take(&mut self, event: &Event) {
+        let (home, artifacts, completion) = match event {
+            Event::RunStarted { terms, .. } => (&terms.home, &terms.artifacts, &None),
+            Event::TaskRebound { home, completion } => (home, &None, completion),
+            _ => return,
+        };
+        for (place, new) in
+            [(&mut self.home, home), (&mut self.artifacts, artifacts), (&mut self.completion, completion)]
+        {
+            if new.is_some() {
+                place.clone_from(new);
+            }
+        }
     }
 }
 
@@ -131,13 +171,16 @@ mod tests {
         let started = StepState { status: StepStatus::Running, attempts: 1, forgiven: 0 };
         let event = Event::StepStarted { step: 0, tool: "echo".into(), attempt: 1 };
         let commit = Commit::new(&lease, 0.0, TaskState::created(2), vec![event], None).unwrap();
-        assert_eq!(commit.steps(), [StepChange { step: 0, from: StepState::default(), to: started }]);
+        assert_eq!(
+            commit.steps(),
+            [StepChange { step: Some(0), from: StepState::default(), to: started, output: None }]
+        );
         assert_eq!(commit.task(), Some(TaskChange { from: TaskStatus::Pending, to: TaskStatus::Running }));
 
         let event = Event::StepFinished { step: 0, tool: "echo".into() };
         let commit = Commit::new(&lease, 0.0, commit.next(), vec![event], Some("{}".into())).unwrap();
         let done = StepState { status: StepStatus::Done, ..started };
-        assert_eq!(commit.steps(), [StepChange { step: 0, from: started, to: done }]);
+        assert_eq!(commit.steps(), [StepChange { step: Some(0), from: started, to: done, output: Some("{}".into()) }]);
         assert_eq!(commit.task(), None);
         assert_eq!(commit.next().cursor, 1);
     }

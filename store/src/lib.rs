@@ -28,9 +28,9 @@ pub mod sqlite;
 mod store;
 
 pub use clock::{Clock, SystemClock};
-pub use commit::{Commit, StepChange, TaskChange};
+pub use commit::{Commit, Places, StepChange, TaskChange};
 pub use crash::{Crash, CrashPoint, CrashScope, CrashSite};
 pub use error::{ErrorKind, StoreError};
 pub use lease::{FencingToken, Lease};
 pub use session::{SessionError, TaskSession};
-pub use store::{LogPosition, NewTask, Reader, StepRow, Store, TaskRow};
+pub use store::{NewTask, Reader, StepRow, Store, TaskRow};

@@ -44,11 +44,5 @@ pub const WAL_AUTOCHECKPOINT_PAGES: u32 = 1000;
 /// hundred bytes, an error message included some ten thousand.
 pub const LOG_LINE_BYTES: usize = 64 << 10;
 
-/// How far an action log may grow before the position in it is kept anew. Shorter logs are always read whole.
-pub const LOG_POSITION_BYTES: u64 = 256 << 10;
-
-/// How much of an action log before a position is compared to tell that it is still the same log.
-pub const LOG_TAIL_BYTES: u64 = 4 << 10;
-
 /// How long the lock of an action log is waited for. Others hold it for one line, or while they read the log.
 pub const LOG_LOCK_WAIT: Duration = Duration::from_secs(30);

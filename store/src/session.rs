@@ -8,7 +8,7 @@ use crate::error::{ErrorKind, StoreError};
 use crate::lease::Lease;
 use crate::machine::{Command, Refused, decide};
 use crate::model::{Event, RunId, TaskId, TaskState};
-use crate::store::{LogPosition, NewTask, Reader, Store};
+use crate::store::{NewTask, Reader, Store};
 
 /// Why a command did not go through. In each case nothing of it is stored.
 #[derive(Debug, thiserror::Error)]
@@ -78,14 +78,6 @@ impl<'a> TaskSession<'a> {
     /// For reading plans and outputs.
     pub fn reader(&mut self) -> &mut dyn Reader {
         self.store
-    }
-
-    /// Keeps how far an action log is known to hold the task's events; see [`Store::keep_log_position`].
-    ///
-    /// # Errors
-    /// The store failed; nothing is kept.
-    pub fn keep_log_position(&mut self, log: &str, position: &LogPosition) -> Result<(), StoreError> {
-        self.store.keep_log_position(log, self.lease.task(), position)
     }
 
     /// The run.

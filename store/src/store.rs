@@ -18,6 +18,8 @@ pub struct NewTask<'a> {
     pub run: &'a RunId,
     /// Seconds since the epoch.
     pub at: f64,
+    /// Its home; see [`TaskRow::home`].
+    pub home: Option<&'a str>,
 }
 
 /// The row of a task.
@@ -33,6 +35,13 @@ pub struct TaskRow {
     pub created_at: f64,
     /// When its status last changed, in seconds since the epoch.
     pub updated_at: f64,
+    /// The folder that its relative paths start from: relative to the database's folder, or absolute. `None` where an
+    /// earlier version created the task and none of this one has run it yet.
+    pub home: Option<String>,
+    /// The attempts of its completion, counted like those of a step.
+    pub completion: StepState,
+    /// The folder of its artifacts in its last run, as it was given: relative to its home, or absolute.
+    pub artifacts: Option<String>,
 }
 
 /// The row of a step, without its output.
@@ -48,17 +57,6 @@ pub struct StepRow {
     pub state: StepState,
     /// Whether it has an output.
     pub has_output: bool,
-}
-
-/// How far an action log is known to hold a task's events. It is a hint: who uses it verifies it against the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogPosition {
-    /// The events of the task up to this `seq` are in the log.
-    pub seq: i64,
-    /// They are in its first `offset` bytes, which end with a line break.
-    pub offset: u64,
-    /// A digest of what stands right before the offset; how it is made is up to the log.
-    pub digest: String,
 }
 
 /// Reading. A reader never creates a file and never changes one.
@@ -86,9 +84,6 @@ pub trait Reader {
     /// What a run does once every step is done and before the task is; `None` where there is nothing, or no task.
     fn completion(&mut self, task: &TaskId) -> Result<Option<Map<String, Value>>, StoreError>;
 
-    /// The position last kept for `task` in `log`, a name that the caller chooses.
-    fn log_position(&mut self, log: &str, task: &TaskId) -> Result<Option<LogPosition>, StoreError>;
-
     /// At most `limit` journal rows with a `seq` above `after`, of one task or of all, in order.
     fn journal(&mut self, task: Option<&TaskId>, after: i64, limit: u32) -> Result<Vec<JournalEntry>, StoreError>;
 
@@ -112,7 +107,4 @@ pub trait Store: Reader {
     /// Writes state and events in one transaction, guarded by the lease's token and the rows' present state.
     /// When it returns, the transaction is durable.
     fn commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError>;
-
-    /// Keeps a position instead of the one before. It is no change of the task, so it needs no lease and no event.
-    fn keep_log_position(&mut self, log: &str, task: &TaskId, position: &LogPosition) -> Result<(), StoreError>;
 }

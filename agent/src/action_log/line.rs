@@ -14,13 +14,17 @@ pub(super) fn event(entry: &JournalEntry, reader: &mut dyn Reader) -> Result<Opt
     Ok(match kind {
         EventKind::RunStarted => is_resumption(entry, reader)?.then_some(RESUMED),
         EventKind::StepFinished => Some("step_done"),
-        EventKind::StepRecovered => None,
+        EventKind::StepRecovered | EventKind::CompletionRecovered => None,
         EventKind::TaskCreated
         | EventKind::StepStarted
         | EventKind::StepError
         | EventKind::TaskFailed
         | EventKind::TaskDone
-        | EventKind::TaskRetried => Some(kind.as_str()),
+        | EventKind::TaskRetried
+        | EventKind::StepReleased
+        | EventKind::CompletionStarted
+        | EventKind::CompletionError
+        | EventKind::TaskRebound => Some(kind.as_str()),
     })
 }
 

@@ -38,7 +38,7 @@ pub fn create_with(
     }
     let crash = arm::arm(config)?;
     let mut store = (parts.store)(SqliteStore::open_or_create(db, crash.clone())?, &crash);
-    store.create(&NewTask { id: &task, plan: &plan, run: &RunId::random(), at: SystemClock.now() })?;
+    store.create(&NewTask { id: &task, plan: &plan, run: &RunId::random(), at: SystemClock.now(), home: None })?;
     say!("task `{task}` is created with {}; `agent run` runs it", counted(steps, "step"));
     Ok(Exit::Done)
 }

@@ -57,7 +57,7 @@ pub fn inbox_with(db: &Path, request: InboxRequest<'_>, config: &Config, parts: 
     };
     let (mut store, work) = opening.open(SqliteStore::open_or_create)?;
     // Created under its lock: who is refused because another process was faster has not made the task either.
-    let new = NewTask { id: &opening.task, plan: &plan, run: &work.run, at: SystemClock.now() };
+    let new = NewTask { id: &opening.task, plan: &plan, run: &work.run, at: SystemClock.now(), home: None };
     match TaskSession::create(store.as_mut(), &SystemClock, &new) {
         Err(error) if error.kind() == ErrorKind::Exists => {}
         session => return work.carry_on(session?),

@@ -2,7 +2,7 @@
 
 use store::crash::{AFTER_COMMIT, AFTER_EFFECT, BEFORE_EFFECT};
 use store::limits;
-use store::machine::Command;
+use store::machine::{Budget, Command};
 use store::model::IdempotencyKey;
 use tools::{Input, ToolContext, ToolError};
 
@@ -25,8 +25,8 @@ impl Runner<'_, '_> {
     pub(super) fn attempt(&mut self, prepared: &Prepared) -> Result<Attempt, EngineError> {
         let step = prepared.step.idx;
         let tool = prepared.tool.spec().name;
-        let max_attempts = self.settings.max_attempts;
-        self.commit(&Command::Start { step, tool: tool.to_owned(), max_attempts })?;
+        let budget = Budget::of(self.settings.max_attempts);
+        self.commit(&Command::Start { step, tool: tool.to_owned(), budget })?;
         if self.session.state().status.is_over() {
             return Ok(Attempt::Over);
         }

@@ -55,7 +55,7 @@ pub(crate) fn preflight(
     state: TaskState,
     tools: Lookup<'_>,
 ) -> Result<(), EngineError> {
-    if state.status.is_over() || state.all_done() {
+    if state.status.is_over() || state.no_step_left() {
         return Ok(());
     }
     match reader.steps(task, state.cursor, 1)?.pop() {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use store::crash::{RECOVER_SWEPT, RUN_STARTED};
 use store::machine::Command;
+use store::model::Terms;
 
 use super::{EngineError, Runner};
 
@@ -17,13 +18,13 @@ impl Runner<'_, '_> {
             let swept = prepared.tool.sweep(&self.context(&key, &prepared));
             swept.map_err(|source| EngineError::Tool { step, source })?;
         }
-        if self.session.state().all_done()
+        if self.session.state().no_step_left()
             && let Some(completion) = self.completion()?
         {
             completion.sweep(self.session.task())?;
         }
         self.crash.scope(None).point(RECOVER_SWEPT);
-        self.commit(&Command::Begin { max_attempts: self.settings.max_attempts })?;
+        self.commit(&Command::Begin(Terms::limit(self.settings.max_attempts)))?;
         self.crash.scope(None).point(RUN_STARTED);
         Ok(())
     }

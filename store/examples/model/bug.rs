@@ -39,11 +39,15 @@ pub(crate) enum Bug {
     UnfencedCommit,
     /// The row is committed first, its event in a transaction after it.
     JournalApart,
+    /// An attempt that was given up in order counts against the limit.
+    ReleasedCounted,
+    /// The completion does its effect before anything says that it was begun.
+    CompletionUnrecorded,
 }
 
 impl Bug {
     /// All of them.
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::NoRecovery,
         Self::RecoveryBeforeLock,
         Self::RecoveryApart,
@@ -61,6 +65,8 @@ impl Bug {
         Self::BlindRetry,
         Self::UnfencedCommit,
         Self::JournalApart,
+        Self::ReleasedCounted,
+        Self::CompletionUnrecorded,
     ];
 
     /// Its name on the command line: `NoRecovery` is `no-recovery`.
@@ -86,11 +92,15 @@ impl Bug {
             Self::NoRecovery => claims::NO_DEAD_END,
             Self::RecoveryBeforeLock | Self::NoLock | Self::UnfencedCommit => claims::ONE_AT_A_TIME,
             Self::RecoveryApart => claims::BALANCED,
-            Self::LoadBeforeLock | Self::BlindRetry | Self::CompleteEarly | Self::JournalApart => claims::REPLAYS,
+            Self::LoadBeforeLock
+            | Self::BlindRetry
+            | Self::CompleteEarly
+            | Self::JournalApart
+            | Self::ReleasedCounted => claims::REPLAYS,
             Self::DoneBeforeEffect => claims::DONE_HAS_EFFECT,
             Self::RerunDone => claims::NEVER_AGAIN,
             Self::KeyPerAttempt => claims::EFFECT_ONCE,
-            Self::EffectBeforeStart => claims::EFFECT_IN_ATTEMPT,
+            Self::EffectBeforeStart | Self::CompletionUnrecorded => claims::EFFECT_IN_ATTEMPT,
             Self::ErrorsOnlyCounted | Self::BeginCounted => claims::ATTEMPTS_ARE_STARTS,
             Self::FailEarly | Self::NoLimit => claims::LIMIT_KEPT,
         }

@@ -49,13 +49,19 @@ pub(crate) fn all() -> Vec<Claim> {
         }),
         Claim::sometimes("done after every kind of fault", |world, state| {
             let (left, at_first) = (state.left, world.config.faults);
-            let met = left.crashes < at_first.crashes && left.errors < at_first.errors;
+            let met = left.crashes < at_first.crashes && left.errors < at_first.errors && left.stops < at_first.stops;
             done(state) && met && left.expiries < at_first.expiries && left.retries < at_first.retries
         }),
         Claim::sometimes("an effect is asked for again under its key", |_, state| {
             state.effects.iter().any(|effect| effect.requested > 1 && effect.happened() == 1)
         }),
         Claim::sometimes("failed", |_, state| state.tables.task == TaskStatus::Failed),
+        Claim::sometimes("failed at its completion", |_, state| {
+            state.tables.places().last().is_some_and(|completion| completion.status == StepStatus::Failed)
+        }),
+        Claim::sometimes("done after its completion was recovered", |_, state| {
+            done(state) && state.tables.places().last().is_some_and(|completion| completion.attempts_charged() > 1)
+        }),
         Claim::sometimes("retried", |world, state| state.left.retries < world.config.faults.retries),
         Claim::sometimes("done after a retry", |world, state| {
             done(state) && state.left.retries < world.config.faults.retries
@@ -74,28 +80,31 @@ fn effect_in_attempt(_: &World, state: &State) -> bool {
     state.effects.iter().zip(state.journal.starts).all(|(effect, starts)| effect.requested <= starts)
 }
 
-fn done_has_effect(_: &World, state: &State) -> bool {
-    let steps = state.tables.steps();
-    let each =
-        steps.iter().zip(state.effects).all(|(step, effect)| step.status != StepStatus::Done || effect.happened() > 0);
-    each && (!done(state) || steps.iter().all(|step| step.status == StepStatus::Done))
+fn done_has_effect(world: &World, state: &State) -> bool {
+    let (steps, places) = (state.tables.steps(), state.tables.places());
+    let each = places
+        .iter()
+        .zip(state.effects)
+        .all(|(place, effect)| place.status != StepStatus::Done || effect.happened() > 0);
+    let all = if world.config.completion { places } else { steps };
+    each && (!done(state) || all.iter().all(|place| place.status == StepStatus::Done))
 }
 
 fn never_again(_: &World, state: &State) -> bool {
-    let kept = state.tables.steps().iter().zip(state.journal.finishes);
-    let kept = kept.into_iter().all(|(step, finishes)| finishes == u8::from(step.status == StepStatus::Done));
+    let kept = state.tables.places().iter().zip(state.journal.finishes);
+    let kept = kept.into_iter().all(|(place, finishes)| finishes == u8::from(place.status == StepStatus::Done));
     kept && !state.history.reran
 }
 
 fn attempts_are_starts(_: &World, state: &State) -> bool {
-    state.tables.steps().iter().zip(state.journal.starts).all(|(step, starts)| step.attempts == u32::from(starts))
+    state.tables.places().iter().zip(state.journal.starts).all(|(place, starts)| place.attempts == u32::from(starts))
 }
 
 fn limit_kept(world: &World, state: &State) -> bool {
     let limit = world.config.max_attempts;
-    let steps = state.tables.steps();
-    let failed = steps.iter().filter(|step| step.status == StepStatus::Failed);
-    steps.iter().all(|step| step.attempts_charged() <= limit)
+    let places = state.tables.places();
+    let failed = places.iter().filter(|step| step.status == StepStatus::Failed);
+    places.iter().all(|place| place.attempts_charged() <= limit)
         && failed.clone().all(|step| step.attempts_charged() == limit)
         && failed.count() == usize::from(state.tables.task == TaskStatus::Failed)
 }

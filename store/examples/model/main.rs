@@ -28,7 +28,7 @@ use crate::check::{World, counterexample, explore};
 use crate::config::Config;
 
 /// Fewer states than this, and the model has lost something that it used to try.
-const FULL_STATES: usize = 200_000;
+const FULL_STATES: usize = 2_000_000;
 /// See [`FULL_STATES`]; for each of the deep worlds.
 const DEEP_STATES: usize = 1_500_000;
 
@@ -60,10 +60,11 @@ fn world(config: Config, at_least: usize) -> (String, bool) {
     let Config { runners, steps, max_attempts, faults, .. } = config;
     let mut text = format!(
         "runners {runners}, steps {steps}, attempts {max_attempts}; \
-         at most: crashes {}, errors {}, lost locks {}, retries {}\n\
+         at most: crashes {}, errors {}, stops {}, lost locks {}, retries {}\n\
          {} states by {} actions in {:.1} s\n",
         faults.crashes,
         faults.errors,
+        faults.stops,
         faults.expiries,
         faults.retries,
         explored.states,

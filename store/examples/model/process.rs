@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use store::machine::{Command, Illegal, Next, Refused, decide, next};
-use store::model::{Event, RunId, StepStatus, TaskId, TaskState, TaskStatus};
+use store::machine::{Budget, Command, Illegal, Next, Refused, decide, next};
+use store::model::{Event, RunId, StepStatus, TaskId, TaskState, TaskStatus, Terms};
 use store::{Commit, FencingToken, Lease};
 
 use crate::config::Config;
@@ -47,6 +47,8 @@ pub(crate) enum Pc {
     Answered,
     /// The tool has told an error.
     Erred,
+    /// It was asked to stop before the effect.
+    Stopped,
     /// It has nothing more to do.
     Leaving,
     /// Where only a planted bug gets.
@@ -85,6 +87,8 @@ pub(crate) enum What {
     Leave,
     /// Fault: the tool tells an error, with its effect done or not.
     Err,
+    /// Fault: it is asked to stop before the effect.
+    Stop,
     /// Fault: it is killed.
     Crash,
     /// Fault: the lock is freed under it.
@@ -134,6 +138,10 @@ pub(crate) fn actions(config: &Config, state: &State, list: &mut Vec<Action>) {
         let at_work = !matches!(pc, Pc::Idle | Pc::Looked(_));
         let faults = [
             (What::Err, state.left.errors > 0 && matches!(pc, Pc::Started | Pc::Sent)),
+            (
+                What::Stop,
+                state.left.stops > 0 && pc == Pc::Started && state.runners[usize::from(who)].state.running().is_some(),
+            ),
             (What::Crash, state.left.crashes > 0 && at_work),
             (What::Expire, state.left.expiries > 0 && state.lock == Some(who)),
         ];
@@ -159,7 +167,7 @@ pub(crate) fn progress(config: &Config, state: &State, who: u8) -> Option<What> 
         Pc::Leased(_) => Some(What::Load),
         Pc::Loaded(Job::Run) if runner.state.status.is_over() => Some(What::Leave),
         Pc::Ready if matches!(next(&runner.state), Next::Over(_)) => Some(What::Leave),
-        Pc::Loaded(_) | Pc::Ready | Pc::Answered | Pc::Erred => Some(What::Commit),
+        Pc::Loaded(_) | Pc::Ready | Pc::Answered | Pc::Erred | Pc::Stopped => Some(What::Commit),
         Pc::Started => Some(What::Send),
         Pc::Sent => Some(What::Answer),
         Pc::Leaving => Some(What::Leave),
@@ -199,6 +207,10 @@ pub(crate) fn act(config: &Config, before: &State, Action { who, what }: Action)
             state.left.errors -= 1;
             state.runner(who).pc = Pc::Erred;
         }
+        (What::Stop, _) => {
+            state.left.stops -= 1;
+            state.runner(who).pc = Pc::Stopped;
+        }
         (What::Crash, _) => {
             state.left.crashes -= 1;
             end(&mut state, who);
@@ -231,11 +243,11 @@ pub(crate) fn end(state: &mut State, who: u8) {
     *state.runner(who) = Runner::idle();
 }
 
-/// The tool does the effect of a step, under the step's key.
-pub(crate) fn send(config: &Config, state: &mut State, who: u8, step: u32, attempt: u32) {
+/// The effect of a step is done under the step's key, or that of the completion.
+pub(crate) fn send(config: &Config, state: &mut State, who: u8, place: u32, attempt: u32) {
     let fenced = state.runner(who).token != state.tables.fence;
-    state.history.reran |= !fenced && state.tables.step(step).status == StepStatus::Done;
-    state.effects[step as usize].request(sabotage::key(config, attempt));
+    state.history.reran |= !fenced && state.tables.place(place).status == StepStatus::Done;
+    state.effects[place as usize].request(sabotage::key(config, attempt));
 }
 
 /// Decides and commits what is due at `pc`, as `TaskSession` does.
@@ -243,12 +255,18 @@ fn commit(config: &Config, mut state: State, who: u8, pc: Pc) -> Outcome {
     let before = state.runner(who).state;
     let (step, tool) = (before.cursor, TOOL.to_owned());
     let command = match pc {
-        Pc::Loaded(Job::Run) => Command::Begin { max_attempts: config.max_attempts },
+        Pc::Loaded(Job::Run) => Command::Begin(Terms::limit(config.max_attempts)),
         Pc::Loaded(Job::Retry) => Command::Retry,
+        Pc::Answered if before.is_completing() => Command::Complete,
         Pc::Answered => Command::Finish { step, tool },
+        Pc::Erred if before.is_completing() => Command::FailCompletion { error: String::new() },
         Pc::Erred => Command::Fail { step, error: String::new() },
-        _ if next(&before) == Next::Complete => Command::Complete,
-        _ => Command::Start { step, tool, max_attempts: sabotage::limit(config) },
+        Pc::Stopped => Command::Release { step, reason: String::new() },
+        _ if next(&before) != Next::Complete => {
+            Command::Start { step, tool, budget: Budget::of(sabotage::limit(config)) }
+        }
+        _ if config.completion => Command::StartCompletion(Budget::of(sabotage::limit(config))),
+        _ => Command::Complete,
     };
     let events = match decide(&before, &command) {
         Ok(events) => events,
@@ -266,8 +284,8 @@ fn commit(config: &Config, mut state: State, who: u8, pc: Pc) -> Outcome {
         }
         let runner = state.runner(who);
         runner.pc = match command {
-            Command::Start { .. } if !runner.state.status.is_over() => Pc::Started,
-            Command::Retry => Pc::Leaving,
+            Command::Start { .. } | Command::StartCompletion(_) if !runner.state.status.is_over() => Pc::Started,
+            Command::Retry | Command::Release { .. } | Command::FailCompletion { .. } => Pc::Leaving,
             _ => Pc::Ready,
         };
     }
@@ -288,7 +306,7 @@ pub(crate) fn write(config: &Config, mut state: State, who: u8, events: Vec<Even
     match stored {
         Ok(after) => {
             let begins = matches!(events.last(), Some(Event::RunStarted { .. }));
-            let changes = state.tables.steps() != rows.steps() || state.tables.task != rows.task || events.len() > 1;
+            let changes = state.tables.places() != rows.places() || state.tables.task != rows.task || events.len() > 1;
             state.history.unstable |= begins && state.journal.just_begun && changes;
             state.history.trespassed |= token != state.tables.fence;
             for event in &events {

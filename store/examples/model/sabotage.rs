@@ -1,7 +1,7 @@
 //! The planted bugs: each takes the place of one honest action, or bends one value that the honest one uses.
 
 use store::machine::{Next, next};
-use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus};
+use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus, Terms};
 
 use crate::bug::Bug;
 use crate::config::Config;
@@ -21,16 +21,20 @@ pub(crate) enum Planted {
     Recovered(u32),
     /// The row of the start is committed, its event is not.
     Unjournaled,
+    /// The completion's effect is done, and nothing says that it was begun.
+    Completed,
 }
 
 /// What a process does next because of the bug; `None` where that is what an honest one does.
 pub(crate) fn progress(config: &Config, state: &State, who: u8) -> Option<What> {
     let bug = config.bug?;
     let runner = &state.runners[usize::from(who)];
+    let completes = next(&runner.state) == Next::Complete && runner.state.current.attempts == 0;
     match (bug, runner.pc) {
         (Bug::NoLock, Pc::Looked(_)) => Some(What::Lock),
         (Bug::RecoveryBeforeLock, Pc::Looked(Job::Run)) if runner.state.running().is_some() => Some(What::Commit),
-        (Bug::DoneBeforeEffect, Pc::Started) => Some(What::Commit),
+        (Bug::DoneBeforeEffect, Pc::Started) if runner.state.running().is_some() => Some(What::Commit),
+        (Bug::CompletionUnrecorded, Pc::Ready) if completes => Some(What::Send),
         (Bug::EffectBeforeStart, Pc::Ready) if matches!(next(&runner.state), Next::Step(_)) => Some(What::Send),
         (_, Pc::Planted(Planted::Owes(_) | Planted::Replays(_))) => Some(What::Send),
         (_, Pc::Planted(_)) => Some(What::Commit),
@@ -46,24 +50,24 @@ pub(crate) fn act(config: &Config, before: &State, who: u8, what: What) -> Optio
     let step = mine.state.cursor;
     match (bug, what, mine.pc) {
         (Bug::NoRecovery, What::Commit, Pc::Loaded(Job::Run)) if mine.state.running().is_some() => {
-            let event = Event::RunStarted { recovered: Vec::new(), max_attempts: None };
+            let event = Event::RunStarted { recovered: Vec::new(), terms: Terms::default() };
             Some(commit(config, state, who, Pc::Ready, vec![event]))
         }
         (Bug::RecoveryBeforeLock, What::Commit, Pc::Looked(_)) => {
             Some(raw(state, who, mine.pc, vec![Event::StepRecovered { step }], |rows| {
-                rows.step(step).status = StepStatus::Pending;
+                rows.place(step).status = StepStatus::Pending;
             }))
         }
         (Bug::RecoveryApart, What::Commit, Pc::Loaded(Job::Run)) if mine.state.running().is_some() => {
             Some(commit(config, state, who, Pc::Planted(Planted::Recovered(step)), vec![Event::StepRecovered { step }]))
         }
         (_, What::Commit, Pc::Planted(Planted::Recovered(step))) => {
-            let event = Event::RunStarted { recovered: vec![step], max_attempts: None };
+            let event = Event::RunStarted { recovered: vec![step], terms: Terms::default() };
             Some(commit(config, state, who, Pc::Ready, vec![event]))
         }
         (Bug::LoadBeforeLock, What::Load, Pc::Leased(job)) => Some(silent(state, who, Pc::Loaded(job))),
         (Bug::BlindRetry, What::Load, Pc::Leased(Job::Retry)) => Some(silent(state, who, Pc::Loaded(Job::Retry))),
-        (Bug::DoneBeforeEffect, What::Commit, Pc::Started) => {
+        (Bug::DoneBeforeEffect, What::Commit, Pc::Started) if mine.state.running().is_some() => {
             let event = Event::StepFinished { step, tool: TOOL.to_owned() };
             Some(commit(config, state, who, Pc::Planted(Planted::Owes(step)), vec![event]))
         }
@@ -77,6 +81,13 @@ pub(crate) fn act(config: &Config, before: &State, who: u8, what: What) -> Optio
         }
         (_, What::Commit, Pc::Planted(Planted::Ahead)) => {
             Some(commit(config, state, who, Pc::Answered, vec![started(step, mine.state.current)]))
+        }
+        (Bug::CompletionUnrecorded, What::Send, Pc::Ready) => {
+            send(config, &mut state, who, step, 0);
+            Some(silent(state, who, Pc::Planted(Planted::Completed)))
+        }
+        (_, What::Commit, Pc::Planted(Planted::Completed)) => {
+            Some(commit(config, state, who, Pc::Ready, vec![Event::TaskDone]))
         }
         (Bug::RerunDone, What::Commit, Pc::Loaded(Job::Run)) if step > 0 => {
             Some(commit(config, state, who, Pc::Planted(Planted::Replays(0)), begun(mine.state)))
@@ -100,27 +111,35 @@ fn act_on_rows(config: &Config, bug: Bug, mut state: State, who: u8, what: What)
             if starts && current.attempts_charged() < config.max_attempts =>
         {
             Some(raw(state, who, Pc::Started, vec![started(step, current)], |rows| {
-                rows.step(step).status = StepStatus::Running;
+                rows.place(step).status = StepStatus::Running;
                 rows.task = TaskStatus::Running;
             }))
         }
         (Bug::ErrorsOnlyCounted, What::Commit, Pc::Erred) => {
             Some(raw(state, who, Pc::Ready, vec![Event::StepError { step, error: String::new() }], |rows| {
-                *rows.step(step) = StepState { status: StepStatus::Pending, attempts: current.attempts + 1, ..current };
+                *rows.place(step) =
+                    StepState { status: StepStatus::Pending, attempts: current.attempts + 1, ..current };
             }))
         }
         (Bug::BeginCounted, What::Commit, Pc::Loaded(Job::Run)) => {
-            state.history.unstable |= state.journal.just_begun && !mine.state.all_done();
+            state.history.unstable |= state.journal.just_begun && !mine.state.no_step_left();
             Some(raw(state, who, Pc::Ready, begun(mine.state), |rows| {
-                if !mine.state.all_done() {
+                if !mine.state.no_step_left() {
                     let attempts = current.attempts + 1;
-                    *rows.step(step) = StepState { status: StepStatus::Pending, attempts, ..current };
+                    *rows.place(step) = StepState { status: StepStatus::Pending, attempts, ..current };
                 }
             }))
         }
-        (Bug::FailEarly, What::Commit, Pc::Erred) => {
+        (Bug::ReleasedCounted, What::Commit, Pc::Stopped) => {
+            let event = Event::StepReleased { step, reason: String::new() };
+            Some(raw(state, who, Pc::Leaving, vec![event], |rows| rows.place(step).status = StepStatus::Pending))
+        }
+        (Bug::FailEarly, What::Commit, Pc::Erred) if mine.state.running().is_some() => {
             let reason = FailReason::MaxAttempts;
-            let events = vec![Event::StepError { step, error: String::new() }, Event::TaskFailed { step, reason }];
+            let events = vec![
+                Event::StepError { step, error: String::new() },
+                Event::TaskFailed { step: Some(step), reason, known: Vec::new() },
+            ];
             Some(commit(config, state, who, Pc::Ready, events))
         }
         (Bug::CompleteEarly, What::Commit, Pc::Ready) if starts && step > 0 => {
@@ -129,7 +148,7 @@ fn act_on_rows(config: &Config, bug: Bug, mut state: State, who: u8, what: What)
         (Bug::JournalApart, What::Commit, Pc::Ready) if starts && current.attempts_charged() < config.max_attempts => {
             Some(raw(state, who, Pc::Planted(Planted::Unjournaled), Vec::new(), |rows| {
                 let attempts = current.attempts + 1;
-                *rows.step(step) = StepState { status: StepStatus::Running, attempts, ..current };
+                *rows.place(step) = StepState { status: StepStatus::Running, attempts, ..current };
                 rows.task = TaskStatus::Running;
             }))
         }
@@ -173,7 +192,10 @@ fn started(step: u32, current: StepState) -> Event {
 fn begun(state: TaskState) -> Vec<Event> {
     let recovered: Vec<u32> = state.running().into_iter().collect();
     let mut events: Vec<Event> = recovered.iter().map(|&step| Event::StepRecovered { step }).collect();
-    events.push(Event::RunStarted { recovered, max_attempts: None });
+    if state.is_completing() {
+        events.push(Event::CompletionRecovered);
+    }
+    events.push(Event::RunStarted { recovered, terms: Terms::default() });
     events
 }
 

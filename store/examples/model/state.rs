@@ -4,7 +4,7 @@ use store::Commit;
 use store::machine::evolve;
 use store::model::{Event, StepState, StepStatus, TaskState, TaskStatus};
 
-use crate::config::{Config, Faults, MAX_RUNNERS, MAX_STEPS};
+use crate::config::{Config, Faults, MAX_RUNNERS, PLACES};
 use crate::process::{Pc, Refusal};
 
 /// All of it, without pointers: a state is copied some ten times for every one that is kept.
@@ -12,8 +12,8 @@ use crate::process::{Pc, Refusal};
 pub(crate) struct State {
     pub(crate) tables: Tables,
     pub(crate) journal: Journal,
-    /// What the receiver of each step's effect has seen.
-    pub(crate) effects: [Effect; MAX_STEPS],
+    /// What the receiver of each effect has seen, by place.
+    pub(crate) effects: [Effect; PLACES],
     /// Who holds the lock, as the kernel sees it.
     pub(crate) lock: Option<u8>,
     pub(crate) runners: [Runner; MAX_RUNNERS],
@@ -85,7 +85,8 @@ pub(crate) struct Tables {
     pub(crate) task: TaskStatus,
     pub(crate) fence: u8,
     count: u8,
-    steps: [StepState; MAX_STEPS],
+    /// The steps, and behind the last one the completion.
+    places: [StepState; PLACES],
 }
 
 /// What a store asks before it writes. Every store asks both; a planted bug does not.
@@ -98,19 +99,24 @@ pub(crate) struct Guard {
 impl Tables {
     /// The rows of the steps.
     pub(crate) fn steps(&self) -> &[StepState] {
-        &self.steps[..usize::from(self.count)]
+        &self.places[..usize::from(self.count)]
     }
 
-    /// The row of a step.
-    pub(crate) fn step(&mut self, step: u32) -> &mut StepState {
-        &mut self.steps[step as usize]
+    /// The rows of the steps, and what is kept of the completion.
+    pub(crate) fn places(&self) -> &[StepState] {
+        &self.places[..=usize::from(self.count)]
+    }
+
+    /// What is kept of a place.
+    pub(crate) fn place(&mut self, place: u32) -> &mut StepState {
+        &mut self.places[place as usize]
     }
 
     /// As `Reader::load`: the cursor is the first step that is not done.
     pub(crate) fn load(&self) -> TaskState {
         let steps = self.steps();
         let cursor = steps.iter().position(|step| step.status != StepStatus::Done).unwrap_or(steps.len());
-        let current = steps.get(cursor).copied().unwrap_or_default();
+        let current = self.places[cursor];
         TaskState { status: self.task, steps: u32::from(self.count), cursor: cursor as u32, current }
     }
 
@@ -121,7 +127,7 @@ impl Tables {
         }
         let mut after = *self;
         for change in commit.steps() {
-            let row = after.step(change.step);
+            let row = after.place(change.step.unwrap_or(u32::from(after.count)));
             if guard.rows && *row != change.from {
                 return Err(Refusal::Conflict);
             }
@@ -145,15 +151,17 @@ impl Tables {
 pub(crate) struct Journal {
     /// The journal, replayed from its start by the shipped `evolve`; `None` once an event could not follow.
     pub(crate) replay: Option<TaskState>,
-    pub(crate) starts: [u8; MAX_STEPS],
-    pub(crate) finishes: [u8; MAX_STEPS],
+    pub(crate) starts: [u8; PLACES],
+    pub(crate) finishes: [u8; PLACES],
     /// False once a start was closed twice or not at all, or something was written out of turn.
     pub(crate) balanced: bool,
     /// The last event is a `run_started`.
     pub(crate) just_begun: bool,
-    /// The step that was started and not closed.
+    /// How many steps there are; the place of the completion.
+    count: u8,
+    /// The place that was started and not closed.
     open: Option<u32>,
-    /// The step that was recovered since the last `run_started`, which must name it.
+    /// The place that was recovered since the last `run_started`, which must name it where it is a step.
     recovered: Option<u32>,
     /// The run of the last `run_started`, by its token.
     run: u8,
@@ -165,42 +173,55 @@ impl Journal {
         self.replay = self.replay.and_then(|state| evolve(state, event).ok());
         self.balanced &= self.in_turn(run, event);
         self.just_begun = matches!(event, Event::RunStarted { .. });
+        let completion = u32::from(self.count);
         match *event {
-            Event::StepStarted { step, .. } => {
-                self.open = Some(step);
-                self.starts[step as usize] += 1;
-            }
-            Event::StepFinished { step, .. } => {
-                self.open = None;
-                self.finishes[step as usize] += 1;
-            }
-            Event::StepError { .. } => self.open = None,
-            Event::StepRecovered { step } => {
-                self.open = None;
-                self.recovered = Some(step);
-            }
+            Event::StepStarted { step, .. } => self.start(step),
+            Event::CompletionStarted { .. } => self.start(completion),
+            Event::StepFinished { step, .. } => self.finish(step),
+            Event::TaskDone if self.open.is_some() => self.finish(completion),
+            Event::StepError { .. } | Event::StepReleased { .. } | Event::CompletionError { .. } => self.open = None,
+            Event::StepRecovered { .. } | Event::CompletionRecovered => self.recovered = self.open.take(),
             Event::RunStarted { .. } => {
                 self.recovered = None;
                 self.run = run;
             }
-            Event::TaskCreated { .. } | Event::TaskFailed { .. } | Event::TaskDone | Event::TaskRetried { .. } => {}
+            Event::TaskCreated { .. }
+            | Event::TaskFailed { .. }
+            | Event::TaskDone
+            | Event::TaskRetried { .. }
+            | Event::TaskRebound { .. } => {}
         }
+    }
+
+    fn start(&mut self, place: u32) {
+        self.open = Some(place);
+        self.starts[place as usize] += 1;
+    }
+
+    fn finish(&mut self, place: u32) {
+        self.open = None;
+        self.finishes[place as usize] += 1;
     }
 
     /// Whether the event may stand here. Written without `evolve`, so that each checks the other.
     fn in_turn(&self, run: u8, event: &Event) -> bool {
+        let completion = Some(u32::from(self.count));
+        let announced: Vec<u32> = self.recovered.into_iter().filter(|place| Some(*place) != completion).collect();
         match event {
-            Event::StepStarted { .. } => self.open.is_none() && self.recovered.is_none() && run == self.run,
-            Event::StepFinished { step, .. } | Event::StepError { step, .. } => {
+            Event::StepStarted { .. } | Event::CompletionStarted { .. } => {
+                self.open.is_none() && self.recovered.is_none() && run == self.run
+            }
+            Event::StepFinished { step, .. } | Event::StepError { step, .. } | Event::StepReleased { step, .. } => {
                 self.open == Some(*step) && run == self.run
             }
+            Event::CompletionError { .. } => self.open == completion && run == self.run,
             Event::StepRecovered { step } => self.open == Some(*step) && run != self.run,
-            Event::RunStarted { recovered, .. } => {
-                self.open.is_none() && recovered.as_slice() == self.recovered.as_slice() && run != self.run
-            }
-            Event::TaskFailed { .. } | Event::TaskDone => self.open.is_none() && run == self.run,
+            Event::CompletionRecovered => self.open == completion && run != self.run,
+            Event::RunStarted { recovered, .. } => self.open.is_none() && *recovered == announced && run != self.run,
+            Event::TaskFailed { .. } => self.open.is_none() && run == self.run,
+            Event::TaskDone => self.open.is_none_or(|place| Some(place) == completion) && run == self.run,
             Event::TaskRetried { .. } => self.open.is_none() && run != self.run,
-            Event::TaskCreated { .. } => false,
+            Event::TaskCreated { .. } | Event::TaskRebound { .. } => false,
         }
     }
 }
@@ -210,13 +231,14 @@ impl State {
     pub(crate) fn created(config: &Config) -> Self {
         let state = TaskState::created(u32::from(config.steps));
         Self {
-            tables: Tables { task: state.status, fence: 0, count: config.steps, steps: Default::default() },
+            tables: Tables { task: state.status, fence: 0, count: config.steps, places: Default::default() },
             journal: Journal {
                 replay: Some(state),
                 starts: Default::default(),
                 finishes: Default::default(),
                 balanced: true,
                 just_begun: false,
+                count: config.steps,
                 open: None,
                 recovered: None,
                 run: 0,

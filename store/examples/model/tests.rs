@@ -45,7 +45,7 @@ fn every_claim_is_broken_by_some_bug() {
     ];
     assert_eq!(rest, BTreeSet::from(later.map(|(claim, _)| claim)));
     // Two processes fence each other for ever without any fault, and with faults that takes long to find.
-    let faults = Faults { errors: 0, expiries: 0, retries: 0, ..Config::SMALL.faults };
+    let faults = Faults { errors: 0, stops: 0, expiries: 0, retries: 0, ..Config::SMALL.faults };
     let config = Config { faults, ..Config::SMALL };
     for (claim, bug) in later {
         let found = counterexample(World { config: config.with(bug), only: Some(claim) });
@@ -64,14 +64,14 @@ fn an_unfenced_commit_ruins_the_journal() {
 /// What the fence and the rows guard, they guard alone; the lock is what lets a run get on.
 #[test]
 fn without_the_lock_only_progress_is_lost() {
-    let faults = Faults { errors: 0, expiries: 0, retries: 0, ..Config::SMALL.faults };
+    let faults = Faults { errors: 0, stops: 0, expiries: 0, retries: 0, ..Config::SMALL.faults };
     let explored = explore(Config { faults, ..Config::SMALL }.with(Bug::NoLock));
     assert_eq!(explored.broken, [claims::ONE_AT_A_TIME, claims::RUNS_END], "{explored:?}");
 }
 
 #[test]
 fn without_faults_nothing_is_reached_that_needs_one() {
-    let faults = Faults { crashes: 0, errors: 0, expiries: 0, retries: 0 };
+    let faults = Faults { crashes: 0, errors: 0, stops: 0, expiries: 0, retries: 0 };
     let explored = explore(Config { faults, ..Config::SMALL });
     assert_eq!(explored.missed.into_iter().collect::<BTreeSet<_>>(), names(&Expectation::Sometimes));
 }

@@ -55,6 +55,7 @@ fn says(before: &State, action: Action, outcome: &Outcome) -> String {
             Pc::Sent => "hears an error, with the effect done".to_owned(),
             _ => "hears an error, with nothing done".to_owned(),
         },
+        What::Stop => "is asked to stop before the effect".to_owned(),
         What::Crash => "is killed".to_owned(),
         What::Expire => "loses the lock and does not notice".to_owned(),
         What::Leave => "ends".to_owned(),
@@ -64,8 +65,8 @@ fn says(before: &State, action: Action, outcome: &Outcome) -> String {
 /// The state that a process works on.
 fn at(state: &State, who: u8) -> String {
     let held = &state.runners[usize::from(who)].state;
-    match held.all_done() {
-        true => format!("{}, no step left", held.status),
+    match held.no_step_left() {
+        true => format!("{}, no step left, completion {}", held.status, held.current.status),
         false => format!("{}, step {} {}", held.status, held.cursor, held.current.status),
     }
 }
@@ -76,7 +77,10 @@ fn events(list: &[Event]) -> String {
         Event::RunStarted { recovered, .. } if !recovered.is_empty() => {
             format!("run_started (recovered {recovered:?})")
         }
-        Event::TaskRetried { step, forgiven } => format!("task_retried {step} (forgiven {forgiven})"),
+        Event::TaskRetried { step, forgiven } => {
+            let what = step.map_or("the completion".to_owned(), |step| step.to_string());
+            format!("task_retried {what} (forgiven {forgiven})")
+        }
         other => match other.step() {
             Some(step) => format!("{} {step}", other.kind().as_str()),
             None => other.kind().as_str().to_owned(),
@@ -91,9 +95,11 @@ fn changes(before: &State, after: &State) -> Vec<String> {
     if before.tables.task != after.tables.task {
         list.push(format!("task {}", after.tables.task));
     }
-    for (step, (old, new)) in before.tables.steps().iter().zip(after.tables.steps()).enumerate() {
+    for (place, (old, new)) in before.tables.places().iter().zip(after.tables.places()).enumerate() {
         if old != new {
-            list.push(format!("step {step} {}", row(new)));
+            let is_step = place < after.tables.steps().len();
+            let what = if is_step { format!("step {place}") } else { "completion".to_owned() };
+            list.push(format!("{what} {}", row(new)));
         }
     }
     for (step, (old, new)) in before.effects.iter().zip(&after.effects).enumerate() {

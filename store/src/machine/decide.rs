@@ -1,23 +1,21 @@
 //! Commands to events.
 
-use crate::model::{Event, FailReason, StepStatus, TaskState, TaskStatus};
+use super::evolve::place;
+use crate::model::{Event, FailReason, StepStatus, TaskState, TaskStatus, Terms};
 
 /// What a run wants to do with a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Begin a run: recover what a dead run left, then announce this one.
-    Begin {
-        /// The attempt limit of this run, for the journal.
-        max_attempts: u32,
-    },
+    Begin(Terms),
     /// Start the step at the cursor, or fail the task where that step's attempts are used up.
     Start {
         /// The step.
         step: u32,
         /// The tool that it calls.
         tool: String,
-        /// How many attempts a step may have.
-        max_attempts: u32,
+        /// How much it may be tried.
+        budget: Budget,
     },
     /// Record that the running step's tool succeeded.
     Finish {
@@ -33,10 +31,55 @@ pub enum Command {
         /// What the tool said.
         error: String,
     },
-    /// Record that no step is left.
+    /// Give the running attempt up, which has done nothing that would have to be found out about.
+    Release {
+        /// The step.
+        step: u32,
+        /// Why.
+        reason: String,
+    },
+    /// Start the completion, or fail the task where its attempts are used up.
+    StartCompletion(Budget),
+    /// Record that the running completion failed.
+    FailCompletion {
+        /// What went wrong.
+        error: String,
+    },
+    /// Record that no step is left, and that the completion has done its work where the task has one.
     Complete,
     /// Give a failed task a fresh attempt budget.
     Retry,
+    /// Record where the task's files are now; see [`Event::TaskRebound`].
+    Rebind {
+        /// The new home.
+        home: Option<String>,
+        /// The new completion.
+        completion: Option<String>,
+    },
+}
+
+/// How much a step, or the completion, may be tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Budget {
+    /// How many attempts there may be.
+    pub max_attempts: u32,
+    /// For the journal, where they are used up: what is known of each.
+    pub known: Vec<String>,
+}
+
+impl Budget {
+    /// A budget of which nothing more is known.
+    #[must_use]
+    pub fn of(max_attempts: u32) -> Self {
+        Self { max_attempts, known: Vec::new() }
+    }
+
+    /// Whether no further attempt is allowed in this state. It is judged here and nowhere else, so that an attempt that
+    /// crashed and one that failed count alike.
+    #[must_use]
+    pub fn is_used_up(&self, state: &TaskState) -> bool {
+        state.current.attempts_charged() >= self.max_attempts
+    }
 }
 
 /// Why a command is not legal in the present state. Nothing has happened.
@@ -48,19 +91,19 @@ pub enum Refused {
     /// Only a failed task can be retried.
     #[error("the task is {0}, only a failed task can be retried")]
     NotFailed(TaskStatus),
-    /// The command names a step that is not the one at the cursor.
-    #[error("step {step} is not the next one, step {cursor} is")]
+    /// The command is about something that is not at the cursor.
+    #[error("{} is not next, {} is", place(*.at), place(*.due))]
     NotNext {
-        /// The step that was named.
-        step: u32,
-        /// The step that is next.
-        cursor: u32,
+        /// The step that was named; none for the completion.
+        at: Option<u32>,
+        /// The step that is next; none where it is the completion.
+        due: Option<u32>,
     },
-    /// The step has the wrong status for the command.
-    #[error("step {step} is {status}")]
+    /// What stands at the cursor has the wrong status for the command.
+    #[error("{} is {status}", place(*.at))]
     WrongStatus {
-        /// The step.
-        step: u32,
+        /// The step; none for the completion.
+        at: Option<u32>,
         /// What it is.
         status: StepStatus,
     },
@@ -83,10 +126,10 @@ pub enum Next {
 /// What a run has to do next in this state.
 #[must_use]
 pub fn next(state: &TaskState) -> Next {
-    match state.status {
-        over @ (TaskStatus::Done | TaskStatus::Failed) => Next::Over(over),
-        _ if state.all_done() => Next::Complete,
-        _ => Next::Step(state.cursor),
+    match (state.status, state.step()) {
+        (over @ (TaskStatus::Done | TaskStatus::Failed), _) => Next::Over(over),
+        (_, Some(step)) => Next::Step(step),
+        (_, None) => Next::Complete,
     }
 }
 
@@ -97,60 +140,81 @@ pub fn next(state: &TaskState) -> Next {
 pub fn decide(state: &TaskState, command: &Command) -> Result<Vec<Event>, Refused> {
     match command {
         Command::Retry => return retry(state),
+        Command::Rebind { home, completion } => {
+            return Ok(vec![Event::TaskRebound { home: home.clone(), completion: completion.clone() }]);
+        }
         _ if state.status.is_over() => return Err(Refused::Over(state.status)),
         _ => {}
     }
-    match command {
-        Command::Begin { max_attempts } => Ok(begin(state, *max_attempts)),
-        Command::Start { step, tool, max_attempts } => {
-            expect(state, *step, StepStatus::Pending)?;
-            Ok(vec![start(state, *step, tool, *max_attempts)])
-        }
-        Command::Finish { step, tool } => {
-            expect(state, *step, StepStatus::Running)?;
-            Ok(vec![Event::StepFinished { step: *step, tool: tool.clone() }])
-        }
-        Command::Fail { step, error } => {
-            expect(state, *step, StepStatus::Running)?;
-            Ok(vec![Event::StepError { step: *step, error: error.clone() }])
-        }
-        Command::Complete if state.all_done() => Ok(vec![Event::TaskDone]),
-        Command::Complete => Err(Refused::StepsLeft(state.cursor)),
-        Command::Retry => retry(state),
-    }
+    let event =
+        match command {
+            Command::Begin(terms) => return Ok(begin(state, terms)),
+            Command::Start { step, tool, budget } => start(state, Some(*step), budget)?
+                .map(|attempt| Event::StepStarted { step: *step, tool: tool.clone(), attempt }),
+            Command::StartCompletion(budget) => {
+                start(state, None, budget)?.map(|attempt| Event::CompletionStarted { attempt })
+            }
+            Command::Finish { step, tool } => {
+                expect(state, Some(*step), StepStatus::Running)?;
+                Ok(Event::StepFinished { step: *step, tool: tool.clone() })
+            }
+            Command::Fail { step, error } => {
+                expect(state, Some(*step), StepStatus::Running)?;
+                Ok(Event::StepError { step: *step, error: error.clone() })
+            }
+            Command::Release { step, reason } => {
+                expect(state, Some(*step), StepStatus::Running)?;
+                Ok(Event::StepReleased { step: *step, reason: reason.clone() })
+            }
+            Command::FailCompletion { error } => {
+                expect(state, None, StepStatus::Running)?;
+                Ok(Event::CompletionError { error: error.clone() })
+            }
+            Command::Complete => match state.step() {
+                Some(step) => return Err(Refused::StepsLeft(step)),
+                None => Ok(Event::TaskDone),
+            },
+            Command::Retry | Command::Rebind { .. } => unreachable!("answered above"),
+        };
+    Ok(vec![event.unwrap_or_else(|failed| failed)])
 }
 
-/// Recovery is explicit: each step that a dead run left running is set back and says so, before the run that
-/// found it says that it began. It is one decision, so it commits once or not at all.
-fn begin(state: &TaskState, max_attempts: u32) -> Vec<Event> {
+/// Recovery is explicit: what a dead run left running is set back and says so, before the run that found it says that it
+/// began. It is one decision, so it commits once or not at all.
+fn begin(state: &TaskState, terms: &Terms) -> Vec<Event> {
     let recovered: Vec<u32> = state.running().into_iter().collect();
     let mut events: Vec<Event> = recovered.iter().map(|&step| Event::StepRecovered { step }).collect();
-    events.push(Event::RunStarted { recovered, max_attempts: Some(max_attempts) });
+    if state.is_completing() {
+        events.push(Event::CompletionRecovered);
+    }
+    events.push(Event::RunStarted { recovered, terms: terms.clone() });
     events
 }
 
-/// The limit is judged here and nowhere else, so that an attempt that crashed and one that failed count alike.
-fn start(state: &TaskState, step: u32, tool: &str, max_attempts: u32) -> Event {
-    if state.current.attempts_charged() >= max_attempts {
-        return Event::TaskFailed { step, reason: FailReason::MaxAttempts };
-    }
-    Event::StepStarted { step, tool: tool.to_owned(), attempt: state.current.attempts.saturating_add(1) }
+/// The number of the attempt, or the event that there is none.
+fn start(state: &TaskState, at: Option<u32>, budget: &Budget) -> Result<Result<u32, Event>, Refused> {
+    expect(state, at, StepStatus::Pending)?;
+    Ok(if budget.is_used_up(state) {
+        Err(Event::TaskFailed { step: at, reason: FailReason::MaxAttempts, known: budget.known.clone() })
+    } else {
+        Ok(state.current.attempts.saturating_add(1))
+    })
 }
 
 fn retry(state: &TaskState) -> Result<Vec<Event>, Refused> {
     if state.status != TaskStatus::Failed {
         return Err(Refused::NotFailed(state.status));
     }
-    expect(state, state.cursor, StepStatus::Failed)?;
-    Ok(vec![Event::TaskRetried { step: state.cursor, forgiven: state.current.attempts }])
+    expect(state, state.step(), StepStatus::Failed)?;
+    Ok(vec![Event::TaskRetried { step: state.step(), forgiven: state.current.attempts }])
 }
 
-fn expect(state: &TaskState, step: u32, status: StepStatus) -> Result<(), Refused> {
-    if state.all_done() || step != state.cursor {
-        return Err(Refused::NotNext { step, cursor: state.cursor });
+fn expect(state: &TaskState, at: Option<u32>, status: StepStatus) -> Result<(), Refused> {
+    if at != state.step() {
+        return Err(Refused::NotNext { at, due: state.step() });
     }
     if state.current.status != status {
-        return Err(Refused::WrongStatus { step, status: state.current.status });
+        return Err(Refused::WrongStatus { at, status: state.current.status });
     }
     Ok(())
 }

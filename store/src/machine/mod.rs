@@ -7,5 +7,5 @@
 mod decide;
 mod evolve;
 
-pub use decide::{Command, Next, Refused, decide, next};
+pub use decide::{Budget, Command, Next, Refused, decide, next};
 pub use evolve::{Illegal, evolve};

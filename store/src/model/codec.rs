@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Event, EventKind, FailReason, JournalEntry, Plan, PlanError, PlannedStep, strict};
+use super::{Event, EventKind, FailReason, JournalEntry, Plan, PlanError, PlannedStep, Terms, strict};
 use crate::limits;
 
 /// Reads the form of a plan file. Which tools there are and what they take is checked by their crate.
@@ -95,18 +95,53 @@ pub fn kind_of(value: &Value) -> &'static str {
 #[must_use]
 pub fn event_data(event: &Event) -> Value {
     match event {
-        Event::TaskCreated { steps } => json!({ "steps": steps }),
-        Event::RunStarted { recovered, max_attempts: None } => json!({ "recovered": recovered }),
-        Event::RunStarted { recovered, max_attempts: Some(limit) } => {
-            json!({ "max_attempts": limit, "recovered": recovered })
+        Event::TaskCreated { steps, home } => {
+            with(json!({ "steps": steps }), [("home", home.clone().map(Value::from))])
         }
-        Event::StepRecovered { .. } | Event::TaskDone => json!({}),
+        Event::RunStarted { recovered, terms } => with(
+            json!({ "recovered": recovered }),
+            [
+                ("max_attempts", terms.max_attempts.map(Value::from)),
+                ("resumed", terms.resumed.map(Value::from)),
+                ("artifacts", terms.artifacts.clone().map(Value::from)),
+                ("home", terms.home.clone().map(Value::from)),
+            ],
+        ),
+        Event::StepRecovered { .. } | Event::CompletionRecovered | Event::TaskDone => json!({}),
         Event::StepStarted { tool, attempt, .. } => json!({ "attempt": attempt, "tool": tool }),
         Event::StepFinished { tool, .. } => json!({ "tool": tool }),
-        Event::StepError { error, .. } => json!({ "error": error }),
-        Event::TaskFailed { reason, .. } => json!({ "reason": reason.to_string() }),
+        Event::StepError { error, .. } | Event::CompletionError { error } => json!({ "error": error }),
+        Event::StepReleased { reason, .. } => json!({ "reason": reason }),
+        Event::CompletionStarted { attempt } => json!({ "attempt": attempt }),
+        Event::TaskFailed { reason, known, .. } => {
+            let known = (!known.is_empty()).then(|| json!(known));
+            with(json!({ "reason": reason.to_string() }), [("known", known)])
+        }
         Event::TaskRetried { forgiven, .. } => json!({ "forgiven": forgiven }),
+        Event::TaskRebound { home, completion } => with(
+            json!({}),
+            [
+                ("home", home.clone().map(Value::from)),
+                // What is not JSON is kept as it is: a journal must be able to hold whatever happened.
+                (
+                    "completion",
+                    completion
+                        .as_ref()
+                        .map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()))),
+                ),
+            ],
+        ),
     }
+}
+
+/// The object with those of the fields that there are.
+fn with<const N: usize>(mut object: Value, fields: [(&str, Option<Value>); N]) -> Value {
+    for (name, value) in fields {
+        if let Some(value) = value {
+            object[name] = value;
+        }
+    }
+    object
 }
 
 /// Why a journal row does not decode.
@@ -128,10 +163,17 @@ pub fn event_from_entry(entry: &JournalEntry) -> Result<Option<Event>, BadEntry>
     };
     let row = Row(entry);
     Ok(Some(match kind {
-        EventKind::TaskCreated => Event::TaskCreated { steps: row.count("steps")? },
+        EventKind::TaskCreated => {
+            Event::TaskCreated { steps: row.count("steps")?, home: row.maybe("home", Row::text)? }
+        }
         EventKind::RunStarted => Event::RunStarted {
-            recovered: row.counts("recovered")?,
-            max_attempts: entry.data.contains_key("max_attempts").then(|| row.count("max_attempts")).transpose()?,
+            recovered: row.list("recovered", as_count)?,
+            terms: Terms {
+                max_attempts: row.maybe("max_attempts", Row::count)?,
+                resumed: row.maybe("resumed", Row::flag)?,
+                artifacts: row.maybe("artifacts", Row::text)?,
+                home: row.maybe("home", Row::text)?,
+            },
         },
         EventKind::StepRecovered => Event::StepRecovered { step: row.step()? },
         EventKind::StepStarted => {
@@ -144,10 +186,19 @@ pub fn event_from_entry(entry: &JournalEntry) -> Result<Option<Event>, BadEntry>
                 reason if reason == FailReason::MaxAttempts.to_string() => FailReason::MaxAttempts,
                 reason => FailReason::Other(reason),
             };
-            Event::TaskFailed { step: row.step()?, reason }
+            let known = |row: &Row<'_>, field: &str| row.list(field, |text| text.as_str().map(str::to_owned));
+            Event::TaskFailed { step: entry.step, reason, known: row.maybe("known", known)?.unwrap_or_default() }
         }
         EventKind::TaskDone => Event::TaskDone,
-        EventKind::TaskRetried => Event::TaskRetried { step: row.step()?, forgiven: row.count("forgiven")? },
+        EventKind::TaskRetried => Event::TaskRetried { step: entry.step, forgiven: row.count("forgiven")? },
+        EventKind::StepReleased => Event::StepReleased { step: row.step()?, reason: row.text("reason")? },
+        EventKind::CompletionStarted => Event::CompletionStarted { attempt: row.count("attempt")? },
+        EventKind::CompletionRecovered => Event::CompletionRecovered,
+        EventKind::CompletionError => Event::CompletionError { error: row.text("error")? },
+        EventKind::TaskRebound => Event::TaskRebound {
+            home: row.maybe("home", Row::text)?,
+            completion: entry.data.get("completion").map(Value::to_string),
+        },
     }))
 }
 
@@ -168,10 +219,24 @@ impl Row<'_> {
         value.ok_or_else(|| self.bad(format!("has no count `{field}`")))
     }
 
-    fn counts(&self, field: &str) -> Result<Vec<u32>, BadEntry> {
+    fn flag(&self, field: &str) -> Result<bool, BadEntry> {
+        let value = self.0.data.get(field).and_then(Value::as_bool);
+        value.ok_or_else(|| self.bad(format!("has no `{field}` that is true or false")))
+    }
+
+    fn list<T>(&self, field: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Vec<T>, BadEntry> {
         let list = self.0.data.get(field).and_then(Value::as_array);
-        let counts = list.and_then(|list| list.iter().map(as_count).collect());
-        counts.ok_or_else(|| self.bad(format!("has no list of counts `{field}`")))
+        let items = list.and_then(|list| list.iter().map(read).collect());
+        items.ok_or_else(|| self.bad(format!("has no list `{field}` of the right kind")))
+    }
+
+    /// A field that older journals do not have.
+    fn maybe<T>(
+        &self,
+        field: &str,
+        read: impl FnOnce(&Self, &str) -> Result<T, BadEntry>,
+    ) -> Result<Option<T>, BadEntry> {
+        if self.0.data.contains_key(field) { read(self, field).map(Some) } else { Ok(None) }
     }
 
     fn text(&self, field: &str) -> Result<String, BadEntry> {
@@ -212,17 +277,34 @@ mod tests {
     fn events() -> Vec<Event> {
         let tool = "echo".to_owned();
         vec![
-            Event::TaskCreated { steps: 3 },
-            Event::RunStarted { recovered: vec![0, 2], max_attempts: Some(3) },
-            Event::RunStarted { recovered: vec![], max_attempts: None },
+            Event::TaskCreated { steps: 3, home: None },
+            Event::TaskCreated { steps: 3, home: Some("../work".into()) },
+            Event::RunStarted { recovered: vec![0, 2], terms: Terms::limit(3) },
+            Event::RunStarted {
+                recovered: vec![],
+                terms: Terms {
+                    resumed: Some(true),
+                    artifacts: Some("a".into()),
+                    home: Some(".".into()),
+                    ..Terms::default()
+                },
+            },
+            Event::RunStarted { recovered: vec![], terms: Terms::default() },
             Event::StepRecovered { step: 1 },
             Event::StepStarted { step: 1, tool: tool.clone(), attempt: 2 },
             Event::StepFinished { step: 1, tool },
             Event::StepError { step: 1, error: "no\u{e9}".into() },
-            Event::TaskFailed { step: 1, reason: FailReason::MaxAttempts },
-            Event::TaskFailed { step: 1, reason: FailReason::Other("asteroid".into()) },
+            Event::StepReleased { step: 1, reason: "SIGTERM".into() },
+            Event::CompletionStarted { attempt: 1 },
+            Event::CompletionRecovered,
+            Event::CompletionError { error: "no such folder".into() },
+            Event::TaskFailed { step: Some(1), reason: FailReason::MaxAttempts, known: vec!["it died".into()] },
+            Event::TaskFailed { step: None, reason: FailReason::MaxAttempts, known: vec![] },
+            Event::TaskFailed { step: Some(1), reason: FailReason::Other("asteroid".into()), known: vec![] },
             Event::TaskDone,
-            Event::TaskRetried { step: 1, forgiven: 3 },
+            Event::TaskRetried { step: Some(1), forgiven: 3 },
+            Event::TaskRetried { step: None, forgiven: 3 },
+            Event::TaskRebound { home: Some("/srv".into()), completion: Some(r#"{"report":{"out":"x"}}"#.into()) },
         ]
     }
 

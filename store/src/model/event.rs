@@ -11,13 +11,15 @@ pub enum Event {
     TaskCreated {
         /// How many steps the plan has.
         steps: u32,
+        /// The task's home, as [`crate::TaskRow::home`]. Absent in old journals.
+        home: Option<String>,
     },
     /// A run began; written after its recovery, in the same transaction.
     RunStarted {
         /// The steps that were found running and set back.
         recovered: Vec<u32>,
-        /// The attempt limit in force, so that a reader can repeat every later decision. Absent in old journals.
-        max_attempts: Option<u32>,
+        /// What the run goes by.
+        terms: Terms,
     },
     /// A step was found running when a run began, and set back to pending.
     StepRecovered {
@@ -47,22 +49,74 @@ pub enum Event {
         /// What the tool said, one line.
         error: String,
     },
+    /// An attempt ended in order, before its effect or without one; the step was set back to pending. The attempt counts
+    /// as a start and not against the limit.
+    StepReleased {
+        /// The step.
+        step: u32,
+        /// Why it was given up.
+        reason: String,
+    },
+    /// The completion was begun: what a task does between its last step and its end.
+    CompletionStarted {
+        /// Which attempt this is, from 1.
+        attempt: u32,
+    },
+    /// The completion was found under way when a run began, and set back to pending.
+    CompletionRecovered,
+    /// The completion failed in order, and was set back to pending. That does not count against the limit: its place is
+    /// at fault and not the task, and a person mends it.
+    CompletionError {
+        /// What went wrong, one line.
+        error: String,
+    },
     /// The task ended without success.
     TaskFailed {
-        /// The step that failed it.
-        step: u32,
+        /// The step that failed it; none where the completion did.
+        step: Option<u32>,
         /// Why.
         reason: FailReason,
+        /// What is known of the attempts that used up the limit, a sentence each.
+        known: Vec<String>,
     },
     /// No step is left.
     TaskDone,
     /// A failed task was given a fresh attempt budget.
     TaskRetried {
-        /// The step that had failed.
-        step: u32,
-        /// How many attempts of that step count no longer.
+        /// The step that had failed; none where it was the completion.
+        step: Option<u32>,
+        /// How many attempts of it count no longer.
         forgiven: u32,
     },
+    /// A person said where the task's files are now.
+    TaskRebound {
+        /// The new home, where it changed.
+        home: Option<String>,
+        /// The new completion, a JSON object, where it changed.
+        completion: Option<String>,
+    },
+}
+
+/// What a run goes by: what a reader must know to repeat its decisions. Each is absent in journals of versions that did
+/// not know it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Terms {
+    /// The attempt limit in force.
+    pub max_attempts: Option<u32>,
+    /// Whether the run goes on with what an earlier process began.
+    pub resumed: Option<bool>,
+    /// The folder of the artifacts, as [`crate::TaskRow::artifacts`].
+    pub artifacts: Option<String>,
+    /// The home that this run gives to a task which had none.
+    pub home: Option<String>,
+}
+
+impl Terms {
+    /// An attempt limit and nothing else.
+    #[must_use]
+    pub fn limit(max_attempts: u32) -> Self {
+        Self { max_attempts: Some(max_attempts), ..Self::default() }
+    }
 }
 
 /// Why a task failed.
@@ -96,11 +150,16 @@ pub enum EventKind {
     TaskFailed,
     TaskDone,
     TaskRetried,
+    StepReleased,
+    CompletionStarted,
+    CompletionRecovered,
+    CompletionError,
+    TaskRebound,
 }
 
 impl EventKind {
     /// All kinds that this version writes.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 14] = [
         Self::TaskCreated,
         Self::RunStarted,
         Self::StepRecovered,
@@ -110,6 +169,11 @@ impl EventKind {
         Self::TaskFailed,
         Self::TaskDone,
         Self::TaskRetried,
+        Self::StepReleased,
+        Self::CompletionStarted,
+        Self::CompletionRecovered,
+        Self::CompletionError,
+        Self::TaskRebound,
     ];
 
     /// The spelling in the journal. Fixed: other programs read it.
@@ -125,6 +189,11 @@ impl EventKind {
             Self::TaskFailed => "task_failed",
             Self::TaskDone => "task_done",
             Self::TaskRetried => "task_retried",
+            Self::StepReleased => "step_released",
+            Self::CompletionStarted => "completion_started",
+            Self::CompletionRecovered => "completion_recovered",
+            Self::CompletionError => "completion_error",
+            Self::TaskRebound => "task_rebound",
         }
     }
 }
@@ -143,6 +212,11 @@ impl Event {
             Self::TaskFailed { .. } => EventKind::TaskFailed,
             Self::TaskDone => EventKind::TaskDone,
             Self::TaskRetried { .. } => EventKind::TaskRetried,
+            Self::StepReleased { .. } => EventKind::StepReleased,
+            Self::CompletionStarted { .. } => EventKind::CompletionStarted,
+            Self::CompletionRecovered => EventKind::CompletionRecovered,
+            Self::CompletionError { .. } => EventKind::CompletionError,
+            Self::TaskRebound { .. } => EventKind::TaskRebound,
         }
     }
 
@@ -154,9 +228,15 @@ impl Event {
             | Self::StepStarted { step, .. }
             | Self::StepFinished { step, .. }
             | Self::StepError { step, .. }
-            | Self::TaskFailed { step, .. }
-            | Self::TaskRetried { step, .. } => Some(step),
-            Self::TaskCreated { .. } | Self::RunStarted { .. } | Self::TaskDone => None,
+            | Self::StepReleased { step, .. } => Some(step),
+            Self::TaskFailed { step, .. } | Self::TaskRetried { step, .. } => step,
+            Self::TaskCreated { .. }
+            | Self::RunStarted { .. }
+            | Self::CompletionStarted { .. }
+            | Self::CompletionRecovered
+            | Self::CompletionError { .. }
+            | Self::TaskDone
+            | Self::TaskRebound { .. } => None,
         }
     }
 }

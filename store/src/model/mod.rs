@@ -7,7 +7,7 @@ mod plan;
 mod state;
 mod strict;
 
-pub use event::{Event, EventKind, FailReason, JournalEntry};
+pub use event::{Event, EventKind, FailReason, JournalEntry, Terms};
 pub use id::{BadTaskId, IdempotencyKey, RunId, TaskId};
 pub use plan::{Plan, PlanError, PlanSource, PlannedStep};
 pub use state::{StepState, StepStatus, TaskState, TaskStatus, UnknownStatus};

@@ -41,21 +41,21 @@ pub enum StepStatus {
 
 /// A stored status that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no status")]
+#[error("`{0}` is not a status that this version knows")]
 pub struct UnknownStatus(String);
 
-/// The four spellings are shared by tasks and steps, and fixed: other programs read them.
+/// Spellings are fixed: other programs read them. Each type has its own list, since not every status fits both.
 macro_rules! spelled {
-    ($status:ident) => {
+    ($status:ident: $($variant:ident = $text:literal),+) => {
         impl $status {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
             /// The spelling in the database and in JSON.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
-                    Self::Pending => "pending",
-                    Self::Running => "running",
-                    Self::Done => "done",
-                    Self::Failed => "failed",
+                    $(Self::$variant => $text),+
                 }
             }
         }
@@ -70,17 +70,15 @@ macro_rules! spelled {
             type Err = UnknownStatus;
 
             fn from_str(text: &str) -> Result<Self, UnknownStatus> {
-                [Self::Pending, Self::Running, Self::Done, Self::Failed]
-                    .into_iter()
-                    .find(|status| status.as_str() == text)
-                    .ok_or_else(|| UnknownStatus(text.to_owned()))
+                let found = Self::ALL.iter().find(|status| status.as_str() == text);
+                found.copied().ok_or_else(|| UnknownStatus(text.to_owned()))
             }
         }
     };
 }
 
-spelled!(TaskStatus);
-spelled!(StepStatus);
+spelled!(TaskStatus: Pending = "pending", Running = "running", Done = "done", Failed = "failed");
+spelled!(StepStatus: Pending = "pending", Running = "running", Done = "done", Failed = "failed");
 
 /// Where one step stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -89,7 +87,8 @@ pub struct StepState {
     pub status: StepStatus,
     /// How often it was started; a crashed attempt counts.
     pub attempts: u32,
-    /// How many of these attempts a retry has forgiven: they no longer count against the limit.
+    /// How many of these attempts do not count against the limit: a retry has forgiven them, or they ended in order
+    /// before they could have done anything.
     pub forgiven: u32,
 }
 
@@ -105,7 +104,8 @@ impl StepState {
 ///
 /// Steps run strictly in order, so every step before [`TaskState::cursor`] is done and every step after it is
 /// untouched; only the step at the cursor can be anything else. That makes the state a few bytes whatever the
-/// length of the plan, and a run's cost independent of its history.
+/// length of the plan, and a run's cost independent of its history. Behind the last step stands the completion, if the
+/// task has one: it is attempted and limited like a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskState {
     /// The task's status.
@@ -114,7 +114,7 @@ pub struct TaskState {
     pub steps: u32,
     /// Index of the first step that is not done; equals `steps` when all are.
     pub cursor: u32,
-    /// The step at the cursor; the default where the cursor is past the end.
+    /// What stands at the cursor: a step, or behind the last one the completion.
     pub current: StepState,
 }
 
@@ -125,16 +125,29 @@ impl TaskState {
         Self { status: TaskStatus::Pending, steps, cursor: 0, current: StepState::default() }
     }
 
-    /// True where no step is left.
+    /// The step at the cursor; none behind the last one.
     #[must_use]
-    pub fn all_done(&self) -> bool {
-        self.cursor == self.steps
+    pub fn step(&self) -> Option<u32> {
+        (self.cursor < self.steps).then_some(self.cursor)
+    }
+
+    /// True where every step is done and none can come any more, so that the task may complete. Whoever asks whether
+    /// there is a step to run asks [`TaskState::step`]: a plan that may still grow has neither.
+    #[must_use]
+    pub fn no_step_left(&self) -> bool {
+        self.step().is_none()
     }
 
     /// The step that is marked as running, if there is one.
     #[must_use]
     pub fn running(&self) -> Option<u32> {
-        (!self.all_done() && self.current.status == StepStatus::Running).then_some(self.cursor)
+        self.step().filter(|_| self.current.status == StepStatus::Running)
+    }
+
+    /// True where the completion is marked as running.
+    #[must_use]
+    pub fn is_completing(&self) -> bool {
+        self.step().is_none() && self.current.status == StepStatus::Running
     }
 }
 

@@ -21,7 +21,7 @@ pub use writer::SqliteStore;
 
 use crate::error::StoreError;
 use crate::model::{JournalEntry, TaskId, TaskState};
-use crate::store::{LogPosition, Reader, StepRow, TaskRow};
+use crate::store::{Reader, StepRow, TaskRow};
 use tables::Tables;
 
 /// Something that queries can be run on; every such thing is a [`Reader`].
@@ -71,10 +71,6 @@ impl<S: Source> Reader for S {
 
     fn completion(&mut self, task: &TaskId) -> Result<Option<serde_json::Map<String, serde_json::Value>>, StoreError> {
         self.read(|tables| tables.completion(task))
-    }
-
-    fn log_position(&mut self, log: &str, task: &TaskId) -> Result<Option<LogPosition>, StoreError> {
-        self.read(|tables| tables.log_position(log, task))
     }
 
     fn journal(&mut self, task: Option<&TaskId>, after: i64, limit: u32) -> Result<Vec<JournalEntry>, StoreError> {

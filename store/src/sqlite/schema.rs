@@ -8,10 +8,11 @@ use super::error::failed;
 use crate::error::{ErrorKind, StoreError};
 
 /// The schema version that this program writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// `MIGRATIONS[n]` leads from version n to version n + 1. Version 0 is a database without tables.
-const MIGRATIONS: [&str; VERSION as usize] = [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+const MIGRATIONS: [&str; VERSION as usize] =
+    [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql"), include_str!("migrations/0003.sql")];
 
 /// What a database file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::schema::Schema;
 use crate::error::{ErrorKind, StoreError};
 use crate::limits;
 use crate::model::{JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, codec};
-use crate::store::{LogPosition, StepRow, TaskRow};
+use crate::store::{StepRow, TaskRow};
 
 /// A connection with what is known of its schema.
 pub(super) struct Tables<'c> {
@@ -19,27 +19,36 @@ pub(super) struct Tables<'c> {
     pub(super) schema: Schema,
 }
 
-const TASK_COLUMNS: &str = "id, goal, status, created_at, updated_at";
-
 impl Tables<'_> {
     fn is_empty(&self) -> bool {
         self.schema == Schema::Empty
     }
 
-    /// True where the database has what version 2 added.
-    fn has_version_2(&self) -> bool {
-        matches!(self.schema, Schema::Version(version) if version >= 2)
+    /// True where the database has what that version added.
+    fn has(&self, version: u32) -> bool {
+        matches!(self.schema, Schema::Version(found) if found >= version)
+    }
+
+    /// The columns, where the database has what that version added; else what stands for them in older ones.
+    fn columns(&self, version: u32, columns: &'static str, before: &'static str) -> &'static str {
+        if self.has(version) { columns } else { before }
     }
 
     fn forgiven(&self) -> &'static str {
-        if self.has_version_2() { "forgiven" } else { "0" }
+        self.columns(2, "forgiven", "0")
+    }
+
+    fn task_columns(&self) -> String {
+        const NEW: &str = "home, artifacts, completion_status, completion_attempts, completion_forgiven";
+        const OLD: &str = "NULL, NULL, 'pending', 0, 0";
+        format!("id, goal, status, created_at, updated_at, {}", self.columns(3, NEW, OLD))
     }
 
     pub(super) fn tasks(&self) -> Result<Vec<TaskRow>, StoreError> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        let sql = format!("SELECT {TASK_COLUMNS} FROM tasks ORDER BY created_at, rowid");
+        let sql = format!("SELECT {} FROM tasks ORDER BY created_at, rowid", self.task_columns());
         self.rows("list the tasks", &sql, [], |row| self.task_row(row))
     }
 
@@ -47,7 +56,7 @@ impl Tables<'_> {
         if self.is_empty() {
             return Ok(None);
         }
-        let sql = format!("SELECT {TASK_COLUMNS} FROM tasks WHERE id = ?1");
+        let sql = format!("SELECT {} FROM tasks WHERE id = ?1", self.task_columns());
         Ok(self.rows("read the task", &sql, [task.as_str()], |row| self.task_row(row))?.pop())
     }
 
@@ -62,10 +71,15 @@ impl Tables<'_> {
         let status: String = row.get(2).map_err(&failed)?;
         Ok(TaskRow {
             status: status.parse().map_err(|error| self.corrupt(&format!("task `{id}`: {error}")))?,
+            completion: self
+                .state_columns(row, 7)
+                .map_err(|why| self.corrupt(&format!("task `{id}`, its completion: {why}")))?,
             id: self.task_id(id)?,
             goal: row.get(1).map_err(&failed)?,
             created_at: row.get(3).map_err(&failed)?,
             updated_at: row.get(4).map_err(&failed)?,
+            home: row.get(5).map_err(&failed)?,
+            artifacts: row.get(6).map_err(&failed)?,
         })
     }
 
@@ -88,7 +102,7 @@ impl Tables<'_> {
                 open = middle;
             }
         }
-        let current = if done < steps { self.step_state(task, done)? } else { StepState::default() };
+        let current = if done < steps { self.step_state(task, done)? } else { row.completion };
         Ok(Some(TaskState { status: row.status, steps, cursor: done, current }))
     }
 
@@ -155,7 +169,7 @@ impl Tables<'_> {
     }
 
     pub(super) fn completion(&self, task: &TaskId) -> Result<Option<Map<String, Value>>, StoreError> {
-        if !self.has_version_2() {
+        if !self.has(2) {
             return Ok(None);
         }
         let found =
@@ -164,22 +178,6 @@ impl Tables<'_> {
             })?;
         let Some(text) = found.into_iter().next().flatten() else { return Ok(None) };
         object(&text).map(Some).map_err(|why| self.corrupt(&format!("task `{task}`: its completion {why}")))
-    }
-
-    pub(super) fn log_position(&self, log: &str, task: &TaskId) -> Result<Option<LogPosition>, StoreError> {
-        if !self.has_version_2() {
-            return Ok(None);
-        }
-        const OP: &str = "read the log's position";
-        const SQL: &str = "SELECT offset, seq, digest FROM log_positions WHERE log = ?1 AND task_id = ?2";
-        let found = self.rows(OP, SQL, params![log, task.as_str()], |row| {
-            let failed = failed(OP, self.path);
-            let offset: i64 = row.get(0).map_err(&failed)?;
-            // A negative offset fits no file, and then the log is read whole.
-            let offset = u64::try_from(offset).unwrap_or(u64::MAX);
-            Ok(LogPosition { offset, seq: row.get(1).map_err(&failed)?, digest: row.get(2).map_err(&failed)? })
-        })?;
-        Ok(found.into_iter().next())
     }
 
     pub(super) fn journal(
@@ -195,11 +193,7 @@ impl Tables<'_> {
         const OP: &str = "read the journal";
         match task {
             Some(task) => {
-                let first = if self.has_version_2() {
-                    "coalesce((SELECT first_event FROM tasks WHERE id = ?1), 0)"
-                } else {
-                    "0"
-                };
+                let first = self.columns(2, "coalesce((SELECT first_event FROM tasks WHERE id = ?1), 0)", "0");
                 let sql = format!("{COLUMNS} WHERE task_id = ?1 AND seq > max(?2, {first} - 1) ORDER BY seq LIMIT ?3");
                 self.rows(OP, &sql, params![task.as_str(), after, limit], |row| self.entry(row))
             }
@@ -324,7 +318,7 @@ mod tests {
         let plan = Plan { goal: "g".into(), steps: Vec::new() };
         let tasks = ["a", "b"].map(|id| TaskId::new(id).unwrap());
         for task in &tasks {
-            store.create(&NewTask { id: task, plan: &plan, run: &run, at: 0.0 }).unwrap();
+            store.create(&NewTask { id: task, plan: &plan, run: &run, at: 0.0, home: None }).unwrap();
         }
         let seq = store.journal(Some(&tasks[1]), 0, 9).unwrap()[0].seq;
         assert_eq!(seq, 2);

@@ -14,13 +14,13 @@ use super::place::{check_place, folder_of, sync_folder};
 use super::reader::{SqliteReader, anchored, check_is_file};
 use super::schema::{Schema, VERSION, migrate};
 use super::tables::Tables;
-use crate::commit::{Commit, StepChange, TaskChange};
+use crate::commit::{Commit, Places, StepChange, TaskChange};
 use crate::crash::{COMMIT_DONE, COMMIT_WRITTEN, Crash};
 use crate::error::{ErrorKind, StoreError};
 use crate::lease::{FencingToken, Lease};
 use crate::limits;
 use crate::model::{Event, RunId, TaskId, TaskStatus, codec};
-use crate::store::{LogPosition, NewTask, Store};
+use crate::store::{NewTask, Store};
 
 /// A database that is open for writing.
 pub struct SqliteStore {
@@ -120,10 +120,10 @@ impl SqliteStore {
         let id = task.id.as_str();
         let completion = task.plan.completion().map(|completion| Value::Object(completion.clone()).to_string());
         let inserted = tx.execute(
-            "INSERT INTO tasks(id, goal, status, created_at, updated_at, completion, fence, first_event)
-             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, (SELECT coalesce(max(seq), 0) + 1 FROM events))
+            "INSERT INTO tasks(id, goal, status, created_at, updated_at, completion, fence, home, first_event)
+             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, (SELECT coalesce(max(seq), 0) + 1 FROM events))
              ON CONFLICT DO NOTHING",
-            params![id, task.plan.goal(), TaskStatus::Pending.as_str(), task.at, completion, fence.0],
+            params![id, task.plan.goal(), TaskStatus::Pending.as_str(), task.at, completion, fence.0, task.home],
         );
         if inserted.map_err(&failed)? == 0 {
             return Err(StoreError::new(
@@ -142,7 +142,8 @@ impl SqliteStore {
                 steps = idx + 1;
             }
         }
-        journal(&tx, task.id, task.run, task.at, &Event::TaskCreated { steps }).map_err(&failed)?;
+        let created = Event::TaskCreated { steps, home: task.home.map(str::to_owned) };
+        journal(&tx, task.id, task.run, task.at, &created, &failed)?;
         identity.check(&path)?;
         let points = crash.scope(None);
         points.point(COMMIT_WRITTEN);
@@ -168,20 +169,6 @@ impl SqliteStore {
         Ok(FencingToken(fence))
     }
 
-    fn try_keep_log_position(&mut self, log: &str, task: &TaskId, position: &LogPosition) -> Result<(), StoreError> {
-        const OP: &str = "keep the log's position";
-        let path = self.path.clone();
-        let failed = failed(OP, &path);
-        let offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
-        let tx = self.begin(OP)?;
-        tx.execute(
-            "INSERT OR REPLACE INTO log_positions(log, task_id, offset, seq, digest) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![log, task.as_str(), offset, position.seq, position.digest],
-        )
-        .map_err(&failed)?;
-        tx.commit().map_err(&failed)
-    }
-
     fn try_commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError> {
         const OP: &str = "commit";
         let path = self.path.clone();
@@ -193,13 +180,16 @@ impl SqliteStore {
         let tx = self.begin(OP)?;
         check_fence(&tx, commit.lease(), &failed)?;
         for change in commit.steps() {
-            change_step(&tx, task, *change, commit.output(), &failed)?;
+            change_step(&tx, task, change, &failed)?;
+        }
+        if !commit.places().are_unchanged() {
+            change_places(&tx, task, commit.places(), &failed)?;
         }
         if let Some(change) = commit.task() {
             change_task(&tx, task, change, commit.at(), &failed)?;
         }
         for event in commit.events() {
-            journal(&tx, task, run, commit.at(), event).map_err(&failed)?;
+            journal(&tx, task, run, commit.at(), event, &failed)?;
         }
         // Before a promise is made, not at each start: a call saved, and the end of that very step looks.
         if !matches!(commit.events(), [Event::StepStarted { .. }]) {
@@ -250,11 +240,6 @@ impl Store for SqliteStore {
         let result = self.try_commit(commit);
         self.poison_on_io(result)
     }
-
-    fn keep_log_position(&mut self, log: &str, task: &TaskId, position: &LogPosition) -> Result<(), StoreError> {
-        let result = self.try_keep_log_position(log, task, position);
-        self.poison_on_io(result)
-    }
 }
 
 impl Drop for SqliteStore {
@@ -288,33 +273,37 @@ fn check_fence(tx: &Transaction<'_>, lease: &Lease, failed: Failed<'_>) -> Resul
     Err(StoreError::new(ErrorKind::Fenced, why))
 }
 
-fn change_step(
-    tx: &Transaction<'_>,
-    task: &TaskId,
-    change: StepChange,
-    output: Option<&str>,
-    failed: Failed<'_>,
-) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE steps SET status = ?1, attempts = ?2, forgiven = ?3, output = ?4
-         WHERE task_id = ?5 AND idx = ?6 AND status = ?7 AND attempts = ?8 AND forgiven = ?9";
-    let StepChange { step, from, to } = change;
-    let changed = tx
-        .prepare_cached(SQL)
-        .and_then(|mut update| {
-            update.execute(params![
-                to.status.as_str(),
-                to.attempts,
-                to.forgiven,
-                output,
-                task.as_str(),
-                step,
-                from.status.as_str(),
-                from.attempts,
-                from.forgiven
-            ])
-        })
-        .map_err(failed)?;
-    expect_one(changed, || format!("step {step} of task `{task}`"))
+fn change_step(tx: &Transaction<'_>, task: &TaskId, change: &StepChange, failed: Failed<'_>) -> Result<(), StoreError> {
+    const STEP: &str = "UPDATE steps SET status = ?1, attempts = ?2, forgiven = ?3, output = ?8
+         WHERE task_id = ?4 AND status = ?5 AND attempts = ?6 AND forgiven = ?7 AND idx = ?9";
+    const COMPLETION: &str =
+        "UPDATE tasks SET completion_status = ?1, completion_attempts = ?2, completion_forgiven = ?3
+         WHERE id = ?4 AND completion_status = ?5 AND completion_attempts = ?6 AND completion_forgiven = ?7";
+    let StepChange { step, from, to, output } = change;
+    let id = task.as_str();
+    let was = (from.status.as_str(), from.attempts, from.forgiven);
+    let is = (to.status.as_str(), to.attempts, to.forgiven);
+    let changed = match step {
+        Some(step) => tx
+            .prepare_cached(STEP)
+            .and_then(|mut row| row.execute(params![is.0, is.1, is.2, id, was.0, was.1, was.2, output, step])),
+        None => tx
+            .prepare_cached(COMPLETION)
+            .and_then(|mut row| row.execute(params![is.0, is.1, is.2, id, was.0, was.1, was.2])),
+    };
+    expect_one(changed.map_err(failed)?, || match step {
+        Some(step) => format!("step {step} of task `{task}`"),
+        None => format!("the completion of task `{task}`"),
+    })
+}
+
+fn change_places(tx: &Transaction<'_>, task: &TaskId, places: &Places, failed: Failed<'_>) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE tasks SET home = coalesce(?1, home), artifacts = coalesce(?2, artifacts),
+         completion = coalesce(?3, completion) WHERE id = ?4";
+    let Places { home, artifacts, completion } = places;
+    let changed =
+        tx.prepare_cached(SQL).and_then(|mut row| row.execute(params![home, artifacts, completion, task.as_str()]));
+    expect_one(changed.map_err(failed)?, || format!("task `{task}`"))
 }
 
 fn change_task(
@@ -354,15 +343,19 @@ fn changed_by_others(what: &str) -> StoreError {
     StoreError::new(ErrorKind::Conflict, why)
 }
 
-fn journal(tx: &Transaction<'_>, task: &TaskId, run: &RunId, at: f64, event: &Event) -> rusqlite::Result<()> {
-    tx.prepare_cached("INSERT INTO events(ts, task_id, run_id, kind, step_idx, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-        .execute(params![
-            at,
-            task.as_str(),
-            run.as_str(),
-            event.kind().as_str(),
-            event.step(),
-            codec::event_data(event).to_string()
-        ])?;
-    Ok(())
+fn journal(
+    tx: &Transaction<'_>,
+    task: &TaskId,
+    run: &RunId,
+    at: f64,
+    event: &Event,
+    failed: Failed<'_>,
+) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO events(ts, task_id, run_id, kind, step_idx, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let (kind, data) = (event.kind().as_str(), codec::event_data(event).to_string());
+    let written = tx
+        .prepare_cached(SQL)
+        .and_then(|mut row| row.execute(params![at, task.as_str(), run.as_str(), kind, event.step(), data]));
+    // A trigger of somebody else's can swallow the row without an error.
+    expect_one(written.map_err(failed)?, || format!("the journal of task `{task}`"))
 }

@@ -6,8 +6,9 @@ use fixtures::Sandbox;
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 use store::audit::{Finding, audit};
+use store::machine::Budget;
 use store::machine::Command;
-use store::model::{Plan, PlannedStep, RunId, TaskId};
+use store::model::{Plan, PlannedStep, RunId, TaskId, Terms};
 use store::sqlite::{SqliteReader, SqliteStore};
 use store::{Crash, NewTask, Store, SystemClock, TaskSession};
 
@@ -26,7 +27,7 @@ pub(crate) fn create(store: &mut SqliteStore, name: &str) -> TaskId {
     let step = PlannedStep { tool: "echo".to_owned(), input: object(json!({ "value": 1 })) };
     let plan = Plan { goal: "echo".to_owned(), steps: vec![step; 4] };
     let task = id(name);
-    store.create(&NewTask { id: &task, plan: &plan, run: &RunId::from_stored("maker"), at: 1.0 }).unwrap();
+    store.create(&NewTask { id: &task, plan: &plan, run: &RunId::from_stored("maker"), at: 1.0, home: None }).unwrap();
     task
 }
 
@@ -54,7 +55,7 @@ impl Lab {
         let [task, failed, _] = ["t", "failed", "other"].map(|name| create(&mut store, name));
 
         let mut run = session(&mut store, &task);
-        run.apply(&Command::Begin { max_attempts: 5 }).unwrap();
+        run.apply(&Command::Begin(Terms::limit(5))).unwrap();
         run.apply(&start(0, 5)).unwrap();
         run.finish(0, "echo", object(json!({ "value": 0 }))).unwrap();
         run.apply(&start(1, 5)).unwrap();
@@ -62,7 +63,7 @@ impl Lab {
         run.apply(&start(1, 5)).unwrap();
         drop(run);
         let mut run = session(&mut store, &task);
-        run.apply(&Command::Begin { max_attempts: 5 }).unwrap();
+        run.apply(&Command::Begin(Terms::limit(5))).unwrap();
         run.apply(&start(1, 5)).unwrap();
         run.finish(1, "echo", object(json!({ "value": 1 }))).unwrap();
         run.apply(&start(2, 5)).unwrap();
@@ -70,7 +71,7 @@ impl Lab {
 
         let mut run = session(&mut store, &failed);
         for round in 0..2 {
-            run.apply(&Command::Begin { max_attempts: 1 }).unwrap();
+            run.apply(&Command::Begin(Terms::limit(1))).unwrap();
             run.apply(&start(0, 1)).unwrap();
             run.apply(&Command::Fail { step: 0, error: "no".to_owned() }).unwrap();
             run.apply(&start(0, 1)).unwrap();
@@ -102,5 +103,5 @@ pub(crate) fn session<'a>(store: &'a mut SqliteStore, task: &TaskId) -> TaskSess
 }
 
 pub(crate) fn start(step: u32, max_attempts: u32) -> Command {
-    Command::Start { step, tool: "echo".to_owned(), max_attempts }
+    Command::Start { step, tool: "echo".to_owned(), budget: Budget::of(max_attempts) }
 }

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use serde_json::Map;
 use store::audit::{Finding, audit};
 use store::machine::Command;
-use store::model::{Plan, PlannedStep, RunId};
+use store::model::{Plan, PlannedStep, RunId, Terms};
 use store::sqlite::{SqliteReader, SqliteStore};
 use store::{Crash, ErrorKind, NewTask, Store};
 
@@ -166,9 +166,9 @@ fn kinds_and_fields_of_later_versions_are_tolerated() {
 #[rstest]
 #[case(
     "UPDATE steps SET status = 'dancing' WHERE task_id = 't' AND idx = 1",
-    "task `t`, step 1: `dancing` is no status"
+    "task `t`, step 1: `dancing` is not a status"
 )]
-#[case("UPDATE tasks SET status = 'dancing' WHERE id = 't'", "task `t`: `dancing` is no status")]
+#[case("UPDATE tasks SET status = 'dancing' WHERE id = 't'", "task `t`: `dancing` is not a status")]
 #[case("UPDATE steps SET input = '{' WHERE task_id = 't' AND idx = 1", "task `t`, step 1: its input is not JSON")]
 #[case("UPDATE events SET data = '{' WHERE seq = 5", "journal row 5: its data is not JSON")]
 #[case("UPDATE events SET task_id = NULL WHERE seq = 5", "damaged or out of order")]
@@ -186,9 +186,9 @@ fn every_step_and_every_event_counts_however_long_the_task_is() {
     let mut store = SqliteStore::open(&lab.path(), Crash::off()).unwrap();
     let step = PlannedStep { tool: "echo".to_owned(), input: Map::new() };
     let plan = Plan { goal: "long".to_owned(), steps: vec![step; 700] };
-    store.create(&NewTask { id: &id("long"), plan: &plan, run: &RunId::random(), at: 1.0 }).unwrap();
+    store.create(&NewTask { id: &id("long"), plan: &plan, run: &RunId::random(), at: 1.0, home: None }).unwrap();
     let mut run = session(&mut store, &id("long"));
-    run.apply(&Command::Begin { max_attempts: 1 }).unwrap();
+    run.apply(&Command::Begin(Terms::limit(1))).unwrap();
     for idx in 0..700 {
         run.apply(&start(idx, 1)).unwrap();
         run.finish(idx, "echo", Map::new()).unwrap();

@@ -112,7 +112,7 @@ pub(crate) fn a_command_that_is_refused_stores_nothing(backend: &dyn Backend) {
     let clock = Ticking::from(0.0);
     let mut session = session(&mut *store, &clock, &task, "r");
     for (command, why) in [
-        (start(1), Refused::NotNext { step: 1, cursor: 0 }),
+        (start(1), Refused::NotNext { at: Some(1), due: Some(0) }),
         (Command::Complete, Refused::StepsLeft(0)),
         (Command::Retry, Refused::NotFailed(TaskStatus::Pending)),
     ] {

@@ -5,9 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rstest::rstest;
 use serde_json::{Map, Value};
 use store::model::{JournalEntry, RunId, TaskId, TaskState};
-use store::{
-    Commit, ErrorKind, FencingToken, Lease, LogPosition, NewTask, Reader, StepRow, Store, StoreError, TaskRow,
-};
+use store::{Commit, ErrorKind, FencingToken, Lease, NewTask, Reader, StepRow, Store, StoreError, TaskRow};
 
 use crate::sqlite::Sqlite;
 use crate::support::Backend;
@@ -37,8 +35,6 @@ enum Fault {
     EarlyOutput,
     /// Forgets what is to be done at the end.
     NoCompletion,
-    /// Keeps one position for all logs.
-    OnePosition,
     /// Who creates a task does not hold it.
     CreatorWithoutLock,
     /// Lets what is committed meanwhile show in a snapshot.
@@ -93,10 +89,6 @@ impl Reader for BrokenStore {
 
     fn completion(&mut self, task: &TaskId) -> Result<Option<Map<String, Value>>, StoreError> {
         Ok(self.inner.completion(task)?.filter(|_| self.fault != Fault::NoCompletion))
-    }
-
-    fn log_position(&mut self, log: &str, task: &TaskId) -> Result<Option<LogPosition>, StoreError> {
-        self.inner.log_position(if self.fault == Fault::OnePosition { "" } else { log }, task)
     }
 
     fn journal(&mut self, task: Option<&TaskId>, after: i64, limit: u32) -> Result<Vec<JournalEntry>, StoreError> {
@@ -154,10 +146,6 @@ impl Store for BrokenStore {
             _ => self.inner.commit(commit),
         }
     }
-
-    fn keep_log_position(&mut self, log: &str, task: &TaskId, position: &LogPosition) -> Result<(), StoreError> {
-        self.inner.keep_log_position(if self.fault == Fault::OnePosition { "" } else { log }, task, position)
-    }
 }
 
 type Check = fn(&dyn Backend);
@@ -179,7 +167,6 @@ type Check = fn(&dyn Backend);
 #[case(Fault::ByName, reading::tasks_come_oldest_first)]
 #[case(Fault::EarlyOutput, reading::an_output_is_readable_when_its_step_is_done_and_not_before)]
 #[case(Fault::NoCompletion, creating::a_completion_is_kept_and_a_plan_without_one_has_none)]
-#[case(Fault::OnePosition, reading::a_log_position_is_kept_for_each_log_and_task)]
 #[case(Fault::NoSnapshot, reading::a_snapshot_does_not_move)]
 fn a_backend_with_this_fault_is_rejected(#[case] fault: Fault, #[case] check: Check) {
     check(&Sqlite::new());

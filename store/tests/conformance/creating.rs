@@ -38,7 +38,7 @@ pub(crate) fn an_id_is_given_once_and_the_second_plan_is_not_stored(backend: &dy
     let before = everything(&mut *store);
 
     for handle in [&mut *store, &mut *backend.connect()] {
-        let again = NewTask { id: &task, plan: &plan(5), run: &run("other"), at: 200.0 };
+        let again = NewTask { id: &task, plan: &plan(5), run: &run("other"), at: 200.0, home: None };
         assert_eq!(handle.create(&again).unwrap_err().kind(), ErrorKind::Exists);
         assert_eq!(everything(handle), before);
     }
@@ -50,7 +50,7 @@ pub(crate) fn who_creates_a_task_under_lease_holds_it_from_the_first_moment(back
     let (mut store, mut other) = (backend.connect(), backend.connect());
     let (task, plan) = (id("t"), plan(2));
     let clock = Ticking::from(0.0);
-    let new = |run| NewTask { id: &task, plan: &plan, run, at: 100.0 };
+    let new = |run| NewTask { id: &task, plan: &plan, run, at: 100.0, home: None };
     let (first, second) = (run("first"), run("second"));
 
     let mut session = TaskSession::create(&mut *store, &clock, &new(&first)).unwrap();
@@ -112,7 +112,7 @@ pub(crate) fn a_plan_comes_back_as_it_was_given(backend: &dyn Backend) {
     let plan = Plan { goal: "Ziel: \u{e9}\n'x'".to_owned(), steps: vec![PlannedStep { tool, input }] };
     let task = id("t");
     let mut store = backend.connect();
-    store.create(&NewTask { id: &task, plan: &plan, run: &run("r"), at: 0.125 }).unwrap();
+    store.create(&NewTask { id: &task, plan: &plan, run: &run("r"), at: 0.125, home: None }).unwrap();
 
     let mut other = backend.connect();
     let row = other.task(&task).unwrap().unwrap();
@@ -144,7 +144,7 @@ pub(crate) fn a_completion_is_kept_and_a_plan_without_one_has_none(backend: &dyn
     let (with, without) = (id("with"), create(&mut *store, "without", 1));
     let completion = object(json!({ "report": "日本.json", "nested": [1, null] }));
     let plan = WithCompletion(plan(1), completion.clone());
-    store.create(&NewTask { id: &with, plan: &plan, run: &run("r"), at: 1.0 }).unwrap();
+    store.create(&NewTask { id: &with, plan: &plan, run: &run("r"), at: 1.0, home: None }).unwrap();
     let clock = Ticking::from(0.0);
     for _ in 0..2 {
         assert_eq!(store.completion(&with).unwrap(), Some(completion.clone()));

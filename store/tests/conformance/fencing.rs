@@ -1,6 +1,7 @@
 //! Old leases are refused, whatever their holder believes.
 
 use store::model::Event;
+use store::model::Terms;
 use store::{Commit, ErrorKind, FencingToken};
 
 use crate::support::{Backend, Ticking, begin, create, everything, run, session, stale, start};
@@ -35,7 +36,7 @@ pub(crate) fn a_commit_under_an_old_token_is_fenced_and_changes_nothing(backend:
         let lease = stale(&task, token);
         for event in [
             Event::StepStarted { step: 0, tool: "echo".to_owned(), attempt: 1 },
-            Event::RunStarted { recovered: Vec::new(), max_attempts: Some(3) },
+            Event::RunStarted { recovered: Vec::new(), terms: Terms::limit(3) },
         ] {
             let commit = Commit::new(&lease, 1.0, state, vec![event], None).unwrap();
             assert_eq!(store.commit(&commit).unwrap_err().kind(), ErrorKind::Fenced, "{token:?}");

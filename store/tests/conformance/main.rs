@@ -49,7 +49,6 @@ macro_rules! every_check {
                 two_tasks_do_not_touch_each_other
                 what_one_handle_commits_another_reads
                 a_snapshot_does_not_move
-                a_log_position_is_kept_for_each_log_and_task
                 a_sound_storage_has_no_findings;
             atomicity:
                 a_commit_writes_state_and_events_together

@@ -1,9 +1,9 @@
 //! Reading back.
 
 use serde_json::json;
+use store::NewTask;
 use store::audit::audit;
 use store::machine::Command;
-use store::{LogPosition, NewTask};
 
 use crate::support::{
     Backend, Ticking, begin, create, everything, id, journal, object, plan, run, run_steps, run_to_end, session, start,
@@ -34,7 +34,7 @@ pub(crate) fn an_unknown_task_is_none_and_no_error(backend: &dyn Backend) {
 pub(crate) fn tasks_come_oldest_first(backend: &dyn Backend) {
     let mut store = backend.connect();
     for (name, at) in [("b", 300.0), ("c", 100.0), ("a", 200.0)] {
-        store.create(&NewTask { id: &id(name), plan: &plan(1), run: &run("r"), at }).unwrap();
+        store.create(&NewTask { id: &id(name), plan: &plan(1), run: &run("r"), at, home: None }).unwrap();
     }
     let names: Vec<String> = store.tasks().unwrap().into_iter().map(|row| row.id.to_string()).collect();
     assert_eq!(names, ["c", "a", "b"]);
@@ -138,28 +138,6 @@ pub(crate) fn a_snapshot_does_not_move(backend: &dyn Backend) {
     assert!(reader.snapshot(&mut |_| Err(stop())).is_err());
     run_steps(&mut session, 1);
     assert_eq!(reader.load(&task).unwrap(), Some(session.state()));
-}
-
-pub(crate) fn a_log_position_is_kept_for_each_log_and_task(backend: &dyn Backend) {
-    let mut store = backend.connect();
-    let (one, two) = (create(&mut *store, "one", 1), create(&mut *store, "two", 1));
-    let before = everything(&mut *store);
-    let position = |seq, offset| LogPosition { seq, offset, digest: format!("digest {seq}") };
-    assert_eq!(store.log_position("a", &one).unwrap(), None);
-    for (log, task, seq, offset) in
-        [("a", &one, 1, 10), ("a", &two, 2, 20), ("b", &one, 3, 30), ("日本", &one, 4, 1 << 40)]
-    {
-        store.keep_log_position(log, task, &position(seq, offset)).unwrap();
-    }
-    // The last one counts, also one that goes back.
-    store.keep_log_position("b", &one, &position(1, 5)).unwrap();
-    let mut other = backend.connect();
-    assert_eq!(other.log_position("a", &one).unwrap(), Some(position(1, 10)));
-    assert_eq!(other.log_position("a", &two).unwrap(), Some(position(2, 20)));
-    assert_eq!(other.log_position("b", &one).unwrap(), Some(position(1, 5)));
-    assert_eq!(other.log_position("日本", &one).unwrap(), Some(position(4, 1 << 40)));
-    assert_eq!(other.log_position("b", &two).unwrap(), None);
-    assert_eq!(everything(&mut *other), before, "it is no change of a task");
 }
 
 pub(crate) fn a_sound_storage_has_no_findings(backend: &dyn Backend) {

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 
 use serde_json::{Map, Value, json};
-use store::machine::{Command, Next, next};
-use store::model::{Event, JournalEntry, Plan, PlannedStep, RunId, TaskId, TaskState};
+use store::machine::{Budget, Command, Next, next};
+use store::model::{Event, JournalEntry, Plan, PlannedStep, RunId, TaskId, TaskState, Terms};
 use store::{Clock, FencingToken, Lease, NewTask, Reader, SessionError, StepRow, Store, TaskRow, TaskSession};
 
 /// Where stores come from. One value is one storage; every handle on it is as a process of its own would have it.
@@ -52,7 +52,7 @@ pub(crate) fn plan(steps: u32) -> Plan {
 /// Creates the task `name` with `steps` echo steps at the time 100.
 pub(crate) fn create(store: &mut dyn Store, name: &str, steps: u32) -> TaskId {
     let task = id(name);
-    store.create(&NewTask { id: &task, plan: &plan(steps), run: &run("maker"), at: 100.0 }).unwrap();
+    store.create(&NewTask { id: &task, plan: &plan(steps), run: &run("maker"), at: 100.0, home: None }).unwrap();
     task
 }
 
@@ -61,11 +61,11 @@ pub(crate) fn session<'a>(store: &'a mut dyn Store, clock: &'a Ticking, task: &T
 }
 
 pub(crate) fn begin() -> Command {
-    Command::Begin { max_attempts: 3 }
+    Command::Begin(Terms::limit(3))
 }
 
 pub(crate) fn start(step: u32) -> Command {
-    Command::Start { step, tool: "echo".to_owned(), max_attempts: 3 }
+    Command::Start { step, tool: "echo".to_owned(), budget: Budget::of(3) }
 }
 
 /// Runs `steps` further steps of the session's task, each with the output `{"value": idx}`.
@@ -96,8 +96,8 @@ fn recovered_step(event: &Event) -> Option<u32> {
 
 /// Makes the task fail at its first step, with one attempt per step.
 pub(crate) fn fail_at_once(session: &mut TaskSession<'_>) {
-    let start = Command::Start { step: 0, tool: "echo".to_owned(), max_attempts: 1 };
-    session.apply(&Command::Begin { max_attempts: 1 }).unwrap();
+    let start = Command::Start { step: 0, tool: "echo".to_owned(), budget: Budget::of(1) };
+    session.apply(&Command::Begin(Terms::limit(1))).unwrap();
     session.apply(&start).unwrap();
     session.apply(&Command::Fail { step: 0, error: "no".to_owned() }).unwrap();
     session.apply(&start).unwrap();

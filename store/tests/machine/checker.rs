@@ -57,7 +57,7 @@ impl Account {
         )?;
         match event {
             Event::TaskCreated { .. } => Err("a second creation".to_owned()),
-            Event::RunStarted { recovered, max_attempts } => self.run_started(transaction, recovered, *max_attempts),
+            Event::RunStarted { recovered, terms } => self.run_started(transaction, recovered, terms.max_attempts),
             Event::StepRecovered { step } => {
                 self.close(*step)?;
                 self.recovered.push((transaction, *step));
@@ -70,14 +70,14 @@ impl Account {
                 Ok(())
             }
             Event::StepError { step, .. } => self.close(*step),
-            Event::TaskFailed { step, .. } => {
+            Event::TaskFailed { step: Some(step), .. } => {
                 ensure(!self.any_open(), "a step is open")?;
                 let charged = self.charged(*step);
                 ensure(charged == self.limit, &format!("failed after {charged} attempts of {}", self.limit))?;
                 self.failed = Some(*step);
                 Ok(())
             }
-            Event::TaskRetried { step, forgiven } => {
+            Event::TaskRetried { step: Some(step), forgiven } => {
                 ensure(self.failed.take() == Some(*step), "it retries what had not failed")?;
                 let it = &mut self.steps[*step as usize];
                 ensure(*forgiven == it.starts, "a retry gives exactly one fresh budget")?;
@@ -89,6 +89,7 @@ impl Account {
                 self.done = true;
                 Ok(())
             }
+            other => Err(format!("nobody has asked for {other:?}")),
         }
     }
 

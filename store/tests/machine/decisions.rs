@@ -1,8 +1,8 @@
 //! What each command does in each state.
 
 use rstest::rstest;
-use store::machine::{Command, Next, Refused, decide, next};
-use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus};
+use store::machine::{Budget, Command, Next, Refused, decide, next};
+use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus, Terms};
 
 const LIMIT: u32 = 3;
 
@@ -40,20 +40,20 @@ fn retried() -> TaskState {
     at(TaskStatus::Pending, StepStatus::Pending, 3, 3)
 }
 
-fn all_done() -> TaskState {
+fn no_step_left() -> TaskState {
     TaskState { status: TaskStatus::Running, steps: 3, cursor: 3, current: StepState::default() }
 }
 
 fn done() -> TaskState {
-    TaskState { status: TaskStatus::Done, ..all_done() }
+    TaskState { status: TaskStatus::Done, ..no_step_left() }
 }
 
 fn begin() -> Command {
-    Command::Begin { max_attempts: LIMIT }
+    Command::Begin(Terms::limit(LIMIT))
 }
 
 fn start(step: u32) -> Command {
-    Command::Start { step, tool: "echo".into(), max_attempts: LIMIT }
+    Command::Start { step, tool: "echo".into(), budget: Budget::of(LIMIT) }
 }
 
 fn finish(step: u32) -> Command {
@@ -65,7 +65,7 @@ fn fail(step: u32) -> Command {
 }
 
 fn run_started(recovered: &[u32]) -> Event {
-    Event::RunStarted { recovered: recovered.to_vec(), max_attempts: Some(LIMIT) }
+    Event::RunStarted { recovered: recovered.to_vec(), terms: Terms::limit(LIMIT) }
 }
 
 fn started(step: u32, attempt: u32) -> Event {
@@ -73,7 +73,7 @@ fn started(step: u32, attempt: u32) -> Event {
 }
 
 fn task_failed(step: u32) -> Event {
-    Event::TaskFailed { step, reason: FailReason::MaxAttempts }
+    Event::TaskFailed { step: Some(step), reason: FailReason::MaxAttempts, known: Vec::new() }
 }
 
 #[rstest]
@@ -83,7 +83,7 @@ fn task_failed(step: u32) -> Event {
 #[case::of_a_kill_in_the_last_attempt(last_attempt(), begin(), vec![Event::StepRecovered { step: 1 }, run_started(&[1])])]
 #[case::of_attempts_used_up(used_up(), begin(), vec![run_started(&[])])]
 #[case::of_a_retried_task(retried(), begin(), vec![run_started(&[])])]
-#[case::before_the_end(all_done(), begin(), vec![run_started(&[])])]
+#[case::before_the_end(no_step_left(), begin(), vec![run_started(&[])])]
 #[case::start_of_the_first_step(TaskState::created(3), start(0), vec![started(0, 1)])]
 #[case::start_of_a_later_step(pending(), start(1), vec![started(1, 1)])]
 #[case::start_of_the_second_attempt(at(TaskStatus::Running, StepStatus::Pending, 1, 0), start(1), vec![started(1, 2)])]
@@ -97,9 +97,9 @@ fn task_failed(step: u32) -> Event {
 #[case::finish_in_the_last_attempt(last_attempt(), finish(1), vec![Event::StepFinished { step: 1, tool: "echo".into() }])]
 #[case::failure_of_a_running_step(running(), fail(1), vec![Event::StepError { step: 1, error: "no".into() }])]
 #[case::failure_in_the_last_attempt(last_attempt(), fail(1), vec![Event::StepError { step: 1, error: "no".into() }])]
-#[case::completion(all_done(), Command::Complete, vec![Event::TaskDone])]
-#[case::retry_of_a_failed_task(failed(), Command::Retry, vec![Event::TaskRetried { step: 1, forgiven: 3 }])]
-#[case::a_second_retry(failed_again(), Command::Retry, vec![Event::TaskRetried { step: 1, forgiven: 6 }])]
+#[case::completion(no_step_left(), Command::Complete, vec![Event::TaskDone])]
+#[case::retry_of_a_failed_task(failed(), Command::Retry, vec![Event::TaskRetried { step: Some(1), forgiven: 3 }])]
+#[case::a_second_retry(failed_again(), Command::Retry, vec![Event::TaskRetried { step: Some(1), forgiven: 6 }])]
 fn a_legal_command_has_these_events(#[case] state: TaskState, #[case] command: Command, #[case] events: Vec<Event>) {
     assert_eq!(decide(&state, &command), Ok(events.clone()));
     let mut after = state;
@@ -109,22 +109,26 @@ fn a_legal_command_has_these_events(#[case] state: TaskState, #[case] command: C
 }
 
 fn wrong(step: u32, status: StepStatus) -> Refused {
-    Refused::WrongStatus { step, status }
+    Refused::WrongStatus { at: Some(step), status }
+}
+
+fn past(step: u32) -> Refused {
+    Refused::NotNext { at: Some(step), due: None }
 }
 
 fn not_next(step: u32, cursor: u32) -> Refused {
-    Refused::NotNext { step, cursor }
+    Refused::NotNext { at: Some(step), due: Some(cursor) }
 }
 
 #[rstest]
 #[case::start_of_a_running_step(running(), start(1), wrong(1, StepStatus::Running))]
 #[case::start_of_a_step_that_is_done(pending(), start(0), not_next(0, 1))]
 #[case::start_of_a_step_too_early(pending(), start(2), not_next(2, 1))]
-#[case::start_past_the_plan(all_done(), start(3), not_next(3, 3))]
+#[case::start_past_the_plan(no_step_left(), start(3), past(3))]
 #[case::finish_of_a_pending_step(pending(), finish(1), wrong(1, StepStatus::Pending))]
 #[case::finish_of_a_step_that_is_done(running(), finish(0), not_next(0, 1))]
 #[case::finish_of_another_step(running(), finish(2), not_next(2, 1))]
-#[case::finish_past_the_plan(all_done(), finish(3), not_next(3, 3))]
+#[case::finish_past_the_plan(no_step_left(), finish(3), past(3))]
 #[case::failure_of_a_pending_step(pending(), fail(1), wrong(1, StepStatus::Pending))]
 #[case::failure_of_a_step_that_is_done(running(), fail(0), not_next(0, 1))]
 #[case::completion_before_the_first_step(TaskState::created(3), Command::Complete, Refused::StepsLeft(0))]
@@ -151,7 +155,7 @@ fn nothing_but_a_retry_is_legal_when_the_task_is_over(
 #[case(running(), Next::Step(1))]
 #[case(used_up(), Next::Step(1))]
 #[case(retried(), Next::Step(1))]
-#[case(all_done(), Next::Complete)]
+#[case(no_step_left(), Next::Complete)]
 #[case(done(), Next::Over(TaskStatus::Done))]
 #[case(failed(), Next::Over(TaskStatus::Failed))]
 fn next_is_a_function_of_the_state(#[case] state: TaskState, #[case] what: Next) {
@@ -161,13 +165,13 @@ fn next_is_a_function_of_the_state(#[case] state: TaskState, #[case] what: Next)
 /// The limit in force is in the journal, so a reader can repeat every decision.
 #[rstest]
 fn a_run_announces_its_limit(#[values(0, 1, 3, u32::MAX)] max_attempts: u32) {
-    let events = decide(&running(), &Command::Begin { max_attempts }).unwrap();
-    assert_eq!(events.last(), Some(&Event::RunStarted { recovered: vec![1], max_attempts: Some(max_attempts) }));
+    let events = decide(&running(), &Command::Begin(Terms::limit(max_attempts))).unwrap();
+    assert_eq!(events.last(), Some(&Event::RunStarted { recovered: vec![1], terms: Terms::limit(max_attempts) }));
 }
 
 #[test]
 fn counts_do_not_overflow() {
-    let start = Command::Start { step: 1, tool: "echo".into(), max_attempts: u32::MAX };
+    let start = Command::Start { step: 1, tool: "echo".into(), budget: Budget::of(u32::MAX) };
     let nearly = at(TaskStatus::Running, StepStatus::Pending, u32::MAX - 1, 0);
     assert_eq!(decide(&nearly, &start), Ok(vec![started(1, u32::MAX)]));
     let full = at(TaskStatus::Running, StepStatus::Pending, u32::MAX, 0);

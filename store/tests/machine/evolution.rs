@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 use store::machine::{Illegal, evolve};
-use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus};
+use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus, Terms};
 
 /// A task of two steps at step 0.
 fn at(task: TaskStatus, step: StepStatus, attempts: u32, forgiven: u32) -> TaskState {
@@ -38,7 +38,7 @@ fn done() -> TaskState {
 }
 
 fn run_started() -> Event {
-    Event::RunStarted { recovered: vec![], max_attempts: None }
+    Event::RunStarted { recovered: vec![], terms: Terms::default() }
 }
 
 fn started(step: u32, attempt: u32) -> Event {
@@ -54,7 +54,7 @@ fn error(step: u32) -> Event {
 }
 
 fn task_failed(step: u32) -> Event {
-    Event::TaskFailed { step, reason: FailReason::Other("asteroid".into()) }
+    Event::TaskFailed { step: Some(step), reason: FailReason::Other("asteroid".into()), known: Vec::new() }
 }
 
 #[rstest]
@@ -69,40 +69,40 @@ fn task_failed(step: u32) -> Event {
     TaskState { current: running().current, ..after(1) }, finished(1), after(2)
 )]
 #[case::a_failure_ends_the_task(at(TaskStatus::Running, StepStatus::Pending, 3, 0), task_failed(0), failed())]
-#[case::a_retry_forgives(failed(), Event::TaskRetried { step: 0, forgiven: 3 }, retried())]
+#[case::a_retry_forgives(failed(), Event::TaskRetried { step: Some(0), forgiven: 3 }, retried())]
 #[case::the_end(after(2), Event::TaskDone, done())]
 fn an_event_leads_to_this_state(#[case] before: TaskState, #[case] event: Event, #[case] after: TaskState) {
     assert_eq!(evolve(before, &event), Ok(after));
 }
 
 fn was(step: u32, was: StepStatus) -> Illegal {
-    Illegal::WrongStatus { step, was }
+    Illegal::WrongStatus { at: Some(step), was }
 }
 
 #[rstest]
-#[case::creation_twice(new(), Event::TaskCreated { steps: 2 }, Illegal::CreatedTwice)]
-#[case::creation_of_what_is_over(done(), Event::TaskCreated { steps: 2 }, Illegal::CreatedTwice)]
+#[case::creation_twice(new(), Event::TaskCreated { steps: 2, home: None }, Illegal::CreatedTwice)]
+#[case::creation_of_what_is_over(done(), Event::TaskCreated { steps: 2, home: None }, Illegal::CreatedTwice)]
 #[case::a_run_that_did_not_recover(running(), run_started(), was(0, StepStatus::Running))]
 #[case::recovery_of_a_pending_step(set_back(), Event::StepRecovered { step: 0 }, was(0, StepStatus::Pending))]
-#[case::recovery_of_another_step(running(), Event::StepRecovered { step: 1 }, Illegal::OutOfOrder { step: 1, cursor: 0 })]
+#[case::recovery_of_another_step(running(), Event::StepRecovered { step: 1 }, Illegal::OutOfOrder { at: Some(1), due: Some(0) })]
 #[case::a_start_within_a_start(running(), started(0, 2), was(0, StepStatus::Running))]
-#[case::a_start_out_of_order(new(), started(1, 1), Illegal::OutOfOrder { step: 1, cursor: 0 })]
-#[case::a_start_of_a_step_that_is_done(after(1), started(0, 2), Illegal::OutOfOrder { step: 0, cursor: 1 })]
-#[case::a_start_past_the_plan(after(2), started(2, 1), Illegal::OutOfOrder { step: 2, cursor: 2 })]
+#[case::a_start_out_of_order(new(), started(1, 1), Illegal::OutOfOrder { at: Some(1), due: Some(0) })]
+#[case::a_start_of_a_step_that_is_done(after(1), started(0, 2), Illegal::OutOfOrder { at: Some(0), due: Some(1) })]
+#[case::a_start_past_the_plan(after(2), started(2, 1), Illegal::OutOfOrder { at: Some(2), due: None })]
 #[case::a_start_that_skips_a_count(set_back(), started(0, 3), Illegal::WrongCount { counted: 3, expected: 2 })]
 #[case::a_start_that_counts_again(set_back(), started(0, 1), Illegal::WrongCount { counted: 1, expected: 2 })]
 #[case::a_start_that_forgets_the_forgiven(retried(), started(0, 1), Illegal::WrongCount { counted: 1, expected: 4 })]
 #[case::a_finish_without_a_start(new(), finished(0), was(0, StepStatus::Pending))]
-#[case::a_finish_twice(after(1), finished(0), Illegal::OutOfOrder { step: 0, cursor: 1 })]
+#[case::a_finish_twice(after(1), finished(0), Illegal::OutOfOrder { at: Some(0), due: Some(1) })]
 #[case::an_error_without_a_start(new(), error(0), was(0, StepStatus::Pending))]
 #[case::a_failure_in_a_step(running(), task_failed(0), was(0, StepStatus::Running))]
 #[case::the_end_before_the_end(after(1), Event::TaskDone, Illegal::StepsLeft(1))]
 #[case::the_end_in_a_step(running(), Event::TaskDone, Illegal::StepsLeft(0))]
-#[case::a_retry_of_what_runs(set_back(), Event::TaskRetried { step: 0, forgiven: 1 }, Illegal::WrongTaskStatus(TaskStatus::Running))]
-#[case::a_retry_of_what_is_done(done(), Event::TaskRetried { step: 1, forgiven: 1 }, Illegal::WrongTaskStatus(TaskStatus::Done))]
-#[case::a_retry_of_another_step(failed(), Event::TaskRetried { step: 1, forgiven: 3 }, Illegal::OutOfOrder { step: 1, cursor: 0 })]
-#[case::a_retry_that_forgives_too_little(failed(), Event::TaskRetried { step: 0, forgiven: 2 }, Illegal::WrongCount { counted: 2, expected: 3 })]
-#[case::a_retry_that_forgives_too_much(failed(), Event::TaskRetried { step: 0, forgiven: 4 }, Illegal::WrongCount { counted: 4, expected: 3 })]
+#[case::a_retry_of_what_runs(set_back(), Event::TaskRetried { step: Some(0), forgiven: 1 }, Illegal::WrongTaskStatus(TaskStatus::Running))]
+#[case::a_retry_of_what_is_done(done(), Event::TaskRetried { step: Some(1), forgiven: 1 }, Illegal::WrongTaskStatus(TaskStatus::Done))]
+#[case::a_retry_of_another_step(failed(), Event::TaskRetried { step: Some(1), forgiven: 3 }, Illegal::OutOfOrder { at: Some(1), due: Some(0) })]
+#[case::a_retry_that_forgives_too_little(failed(), Event::TaskRetried { step: Some(0), forgiven: 2 }, Illegal::WrongCount { counted: 2, expected: 3 })]
+#[case::a_retry_that_forgives_too_much(failed(), Event::TaskRetried { step: Some(0), forgiven: 4 }, Illegal::WrongCount { counted: 4, expected: 3 })]
 fn an_event_that_cannot_happen_is_refused(#[case] before: TaskState, #[case] event: Event, #[case] why: Illegal) {
     assert_eq!(evolve(before, &event), Err(why));
 }

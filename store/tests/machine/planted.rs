@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use rstest::rstest;
-use store::machine::{Command, Illegal, Refused, decide, evolve};
+use store::machine::{Budget, Command, Illegal, Refused, decide, evolve};
 use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus};
 
 use crate::random::runs;
@@ -35,8 +35,8 @@ struct RecoversInSilence;
 
 impl Machine for RecoversInSilence {
     fn decide(&self, state: &TaskState, command: &Command) -> Result<Vec<Event>, Refused> {
-        let Command::Begin { max_attempts } = command else { return decide(state, command) };
-        decide(state, command).map(|_| vec![Event::RunStarted { recovered: vec![], max_attempts: Some(*max_attempts) }])
+        let Command::Begin(terms) = command else { return decide(state, command) };
+        decide(state, command).map(|_| vec![Event::RunStarted { recovered: vec![], terms: terms.clone() }])
     }
 
     fn evolve(&self, state: TaskState, event: &Event) -> Result<TaskState, Illegal> {
@@ -52,13 +52,10 @@ struct RecoversTooMuch;
 
 impl Machine for RecoversTooMuch {
     fn decide(&self, state: &TaskState, command: &Command) -> Result<Vec<Event>, Refused> {
-        let Command::Begin { max_attempts } = command else { return decide(state, command) };
+        let Command::Begin(terms) = command else { return decide(state, command) };
         decide(state, command)?;
         let recovered = vec![state.cursor];
-        Ok(vec![
-            Event::StepRecovered { step: state.cursor },
-            Event::RunStarted { recovered, max_attempts: Some(*max_attempts) },
-        ])
+        Ok(vec![Event::StepRecovered { step: state.cursor }, Event::RunStarted { recovered, terms: terms.clone() }])
     }
 
     fn evolve(&self, state: TaskState, event: &Event) -> Result<TaskState, Illegal> {
@@ -98,9 +95,9 @@ struct LimitOff(i64);
 impl Machine for LimitOff {
     fn decide(&self, state: &TaskState, command: &Command) -> Result<Vec<Event>, Refused> {
         match command {
-            Command::Start { step, tool, max_attempts } => {
-                let max_attempts = u32::try_from(i64::from(*max_attempts) + self.0).unwrap();
-                decide(state, &Command::Start { step: *step, tool: tool.clone(), max_attempts })
+            Command::Start { step, tool, budget } => {
+                let max_attempts = u32::try_from(i64::from(budget.max_attempts) + self.0).unwrap();
+                decide(state, &Command::Start { step: *step, tool: tool.clone(), budget: Budget::of(max_attempts) })
             }
             command => decide(state, command),
         }
@@ -128,8 +125,8 @@ impl Machine for BudgetOff {
     }
 
     fn evolve(&self, state: TaskState, event: &Event) -> Result<TaskState, Illegal> {
-        let Event::TaskRetried { step, forgiven } = event else { return evolve(state, event) };
-        let mut after = evolve(state, &Event::TaskRetried { step: *step, forgiven: state.current.attempts })?;
+        let Event::TaskRetried { step: Some(step), forgiven } = event else { return evolve(state, event) };
+        let mut after = evolve(state, &Event::TaskRetried { step: Some(*step), forgiven: state.current.attempts })?;
         after.current.forgiven = *forgiven;
         Ok(after)
     }
@@ -186,7 +183,7 @@ struct GoesOnWhenDone;
 impl Machine for GoesOnWhenDone {
     fn decide(&self, state: &TaskState, command: &Command) -> Result<Vec<Event>, Refused> {
         match command {
-            Command::Complete if state.all_done() => Ok(vec![Event::TaskDone]),
+            Command::Complete if state.no_step_left() => Ok(vec![Event::TaskDone]),
             command => decide(state, command),
         }
     }
@@ -207,7 +204,7 @@ impl Machine for FailsAtOnce {
     fn decide(&self, state: &TaskState, command: &Command) -> Result<Vec<Event>, Refused> {
         let mut events = decide(state, command)?;
         if let Command::Fail { step, .. } = command {
-            events.push(Event::TaskFailed { step: *step, reason: FailReason::MaxAttempts });
+            events.push(Event::TaskFailed { step: Some(*step), reason: FailReason::MaxAttempts, known: Vec::new() });
         }
         Ok(events)
     }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use store::machine::{Command, Illegal, Next, Refused, decide, evolve, next};
-use store::model::{Event, StepStatus, TaskState, TaskStatus};
+use store::machine::{Budget, Command, Illegal, Next, Refused, decide, evolve, next};
+use store::model::{Event, StepStatus, TaskState, TaskStatus, Terms};
 
 use crate::checker::{Row, check};
 
@@ -127,7 +127,7 @@ impl<'m> World<'m> {
         (self.alive, self.called) = (false, None);
         // Whoever comes next finds what is running, and nothing else.
         let found: Vec<u32> = self.state.running().into_iter().collect();
-        match self.decide(&Command::Begin { max_attempts: self.limit })? {
+        match self.decide(&Command::Begin(Terms::limit(self.limit)))? {
             Ok(events) => match events.last() {
                 Some(Event::RunStarted { recovered, .. }) if *recovered == found => Ok(()),
                 other => Err(format!("{found:?} was found running, {other:?} was decided")),
@@ -139,7 +139,7 @@ impl<'m> World<'m> {
     /// What a process in this state would ask for; none where the tool is to be called, or nothing is to be done.
     fn next_command(&self) -> Option<Command> {
         if !self.alive {
-            return (!self.state.status.is_over()).then_some(Command::Begin { max_attempts: self.limit });
+            return (!self.state.status.is_over()).then_some(Command::Begin(Terms::limit(self.limit)));
         }
         let tool = "echo".to_owned();
         match next(&self.state) {
@@ -148,7 +148,7 @@ impl<'m> World<'m> {
             Next::Step(step) if self.state.current.status == StepStatus::Running => {
                 (self.called == Some(step)).then_some(Command::Finish { step, tool })
             }
-            Next::Step(step) => Some(Command::Start { step, tool, max_attempts: self.limit }),
+            Next::Step(step) => Some(Command::Start { step, tool, budget: Budget::of(self.limit) }),
         }
     }
 
@@ -199,7 +199,7 @@ impl<'m> World<'m> {
 
     /// Once it has committed, recovery has nothing left to do.
     fn recovery_is_over(&self) -> Result<(), String> {
-        match self.decide(&Command::Begin { max_attempts: self.limit })? {
+        match self.decide(&Command::Begin(Terms::limit(self.limit)))? {
             Ok(events) if events.len() == 1 => Ok(()),
             other => Err(format!("recovered, and yet: {other:?}")),
         }

@@ -170,7 +170,7 @@ fn audits_a_run_at_work_without_false_alarms() {
                 let mut reader = SqliteReader::open(&path).unwrap();
                 assert_eq!(audit(&mut reader, None).unwrap(), [], "audit {audits}");
                 audits += 1;
-                let all_done = reader.load(&task).unwrap().unwrap().all_done();
+                let all_done = reader.load(&task).unwrap().unwrap().no_step_left();
                 // A writer that failed is not waited for.
                 if all_done || begun.elapsed() > LIMIT {
                     return audits;

@@ -56,7 +56,7 @@ fn a_task_is_created_whole_or_not_at_all() {
         closed(&path, 1, 1);
         let new = id("new");
         die(&path, point, |store| {
-            let task = NewTask { id: &new, plan: &plan, run: &run("r"), at: 1.0 };
+            let task = NewTask { id: &new, plan: &plan, run: &run("r"), at: 1.0, home: None };
             store::Store::create(store, &task).unwrap();
         });
         let mut reader = SqliteReader::open(&path).unwrap();

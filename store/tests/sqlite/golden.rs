@@ -5,8 +5,8 @@ use std::path::Path;
 use fixtures::{Golden, Sandbox};
 use serde_json::json;
 use store::audit::audit;
-use store::machine::{Command, Next, next};
-use store::model::{Event, RunId, StepStatus, TaskStatus};
+use store::machine::{Budget, Command, Next, next};
+use store::model::{Event, RunId, StepStatus, TaskStatus, Terms};
 use store::sqlite::{SqliteReader, SqliteStore, VERSION, lock_path};
 use store::{Crash, ErrorKind, Reader, Store, TaskSession};
 
@@ -92,16 +92,16 @@ fn resume(session: &mut TaskSession<'_>, running: &[u32]) -> Vec<u32> {
         session.apply(&Command::Retry).unwrap();
     }
     if session.state().status == TaskStatus::Done {
-        session.apply(&Command::Begin { max_attempts: 3 }).unwrap_err();
+        session.apply(&Command::Begin(Terms::limit(3))).unwrap_err();
         return Vec::new();
     }
-    let events = session.apply(&Command::Begin { max_attempts: 3 }).unwrap();
-    let last = Event::RunStarted { recovered: running.to_vec(), max_attempts: Some(3) };
+    let events = session.apply(&Command::Begin(Terms::limit(3))).unwrap();
+    let last = Event::RunStarted { recovered: running.to_vec(), terms: Terms::limit(3) };
     assert_eq!(events.last(), Some(&last));
     let mut started = Vec::new();
     while let Next::Step(step) = next(&session.state()) {
         let tool = ["fetch", "summarize", "write_artifact"][step as usize];
-        session.apply(&Command::Start { step, tool: tool.to_owned(), max_attempts: 3 }).unwrap();
+        session.apply(&Command::Start { step, tool: tool.to_owned(), budget: Budget::of(3) }).unwrap();
         session.finish(step, tool, object(json!({ "made": "by the test" }))).unwrap();
         started.push(step);
     }

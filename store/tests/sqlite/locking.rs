@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fixtures::Sandbox;
 use rstest::rstest;
+use store::machine::Budget;
 use store::machine::Command;
 use store::sqlite::lock_path;
 use store::{ErrorKind, SessionError, Store};
@@ -62,7 +63,7 @@ fn a_lock_that_could_not_be_named_is_refused_before_the_task_is_stored() {
     let mut store = open(&path);
     let plan = store::model::codec::plan_from_json(&fixtures::echo_plan(1).to_string()).unwrap();
     let long = id(&"x".repeat(200));
-    let task = store::NewTask { id: &long, plan: &plan, run: &run("r"), at: 0.0 };
+    let task = store::NewTask { id: &long, plan: &plan, run: &run("r"), at: 0.0, home: None };
     assert_eq!(store.create(&task).unwrap_err().kind(), ErrorKind::Refused);
     assert_eq!(store::Reader::tasks(&mut store).unwrap(), []);
     create(&mut store, &"x".repeat(180), 1);
@@ -104,7 +105,7 @@ fn a_run_whose_lock_file_was_removed_is_fenced_off_by_the_next() {
 
     let mut second = session(&mut second_store, &task);
     let before = store::Reader::journal(second.reader(), None, 0, 100).unwrap();
-    let start = Command::Start { step: 0, tool: "echo".to_owned(), max_attempts: 3 };
+    let start = Command::Start { step: 0, tool: "echo".to_owned(), budget: Budget::of(3) };
     match first.apply(&start).unwrap_err() {
         SessionError::Store(error) => assert_eq!(error.kind(), ErrorKind::Fenced),
         SessionError::Refused(refused) => panic!("{refused}"),

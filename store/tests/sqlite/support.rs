@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use fixtures::Sandbox;
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
-use store::machine::{Command, Next, next};
-use store::model::{Plan, PlannedStep, RunId, TaskId};
+use store::machine::{Budget, Command, Next, next};
+use store::model::{Plan, PlannedStep, RunId, TaskId, Terms};
 use store::sqlite::SqliteStore;
 use store::{Crash, NewTask, Store, SystemClock, TaskSession};
 
@@ -35,7 +35,7 @@ pub(crate) fn create(store: &mut SqliteStore, name: &str, steps: u32) -> TaskId 
     let step = |idx: u32| PlannedStep { tool: "echo".to_owned(), input: object(json!({ "value": idx })) };
     let plan = Plan { goal: "echo".to_owned(), steps: (0..steps).map(step).collect() };
     let task = id(name);
-    store.create(&NewTask { id: &task, plan: &plan, run: &run("maker"), at: 1.0 }).unwrap();
+    store.create(&NewTask { id: &task, plan: &plan, run: &run("maker"), at: 1.0, home: None }).unwrap();
     task
 }
 
@@ -44,11 +44,11 @@ pub(crate) fn session<'a>(store: &'a mut SqliteStore, task: &TaskId) -> TaskSess
 }
 
 pub(crate) fn begin() -> Command {
-    Command::Begin { max_attempts: 3 }
+    Command::Begin(Terms::limit(3))
 }
 
 pub(crate) fn start(step: u32) -> Command {
-    Command::Start { step, tool: "echo".to_owned(), max_attempts: 3 }
+    Command::Start { step, tool: "echo".to_owned(), budget: Budget::of(3) }
 }
 
 /// Runs `steps` further steps.

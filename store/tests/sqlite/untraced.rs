@@ -146,7 +146,7 @@ fn beside_a_writer_whose_commits_it_sees() {
         writer.tell("begin");
         writer.tell("step");
     }
-    assert!(reader.load(&task).unwrap().unwrap().all_done());
+    assert!(reader.load(&task).unwrap().unwrap().no_step_left());
     writer.finish();
 }
 
