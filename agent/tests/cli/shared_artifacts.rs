@@ -13,13 +13,13 @@ fn other_content_under_the_same_key_is_an_error_that_names_both_digests() {
     let lab = Lab::new();
     lab.write("input/notes.txt", "abc\n");
     run(&lab, "a.db").exits(0);
-    lab.write("input/notes.txt", "def\n");
+    lab.write("input/notes.txt", "def");
     let ran = run(&lab, "b.db").exits(2).says("t1-2.md");
-    for text in ["abc\n", "def\n"] {
+    for text in ["abc", "def"] {
         let digest = sha256(&lab, text);
         assert!(ran.stderr.contains(&digest), "{digest} is not in {}", ran.stderr);
     }
-    assert_eq!(lab.report(), "abc\n", "the first one's report stays");
+    assert_eq!(lab.report(), "abc", "the first one's report stays");
     assert_eq!(lab.artifacts(), ["t1-2.md"]);
     let journal = lab.agent(["--db", "b.db", "export", "t1"]).exits(0).lines();
     assert_eq!((count(&journal, "step_error:2"), count(&journal, "task_failed:2")), (3, 1));
@@ -30,7 +30,7 @@ fn other_content_under_the_same_key_is_an_error_that_names_both_digests() {
     // The way on: a folder of its own, and a fresh budget.
     lab.agent(["--db", "b.db", "retry", "t1"]).exits(0);
     lab.call(["--db", "b.db", "run", "t1"]).env("AGENT_ARTIFACTS", "b").ran().exits(0);
-    assert_eq!(lab.sandbox.read("b/t1-2.md"), "def\n");
+    assert_eq!(lab.sandbox.read("b/t1-2.md"), "def");
 }
 
 /// The SHA-256 of a text, by the agent's own `fetch` of a file with it.

@@ -23,7 +23,7 @@ fn the_report_is_the_first_lines_of_the_notes() {
     lab.agent(["run", "t1"]).exits(0);
     let notes = lab.sandbox.read("input/notes.txt");
     let lines: Vec<&str> = notes.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
-    assert_eq!(lab.report(), lines.join("\n") + "\n");
+    assert_eq!(lab.report(), lines.join("\n"));
 }
 
 #[test]
@@ -38,11 +38,11 @@ fn bytes_that_are_not_utf_8_are_a_step_error_with_file_and_offset() {
 }
 
 #[test]
-fn a_note_without_text_gives_a_report_of_an_empty_line() {
+fn a_note_without_text_gives_an_empty_report() {
     let lab = Lab::with_task();
     lab.write("input/notes.txt", "\n \n");
     lab.agent(["run", "t1"]).exits(0);
-    assert_eq!(lab.report(), "\n");
+    assert_eq!(lab.report(), "");
     assert_sound(&lab, "t1", None);
 }
 

@@ -61,15 +61,9 @@ impl Tool for WriteArtifact {
         }
         let key = ctx.key.file_stem();
         let name = format!("{key}.md");
-        let content = content(summary);
-        let file = Publication {
-            folder,
-            name: &name,
-            key: &key,
-            content: content.as_bytes(),
-            // Some earlier agents left the last line break out.
-            older: &[summary.as_bytes()],
-        };
+        let older = older(summary);
+        let file =
+            Publication { folder, name: &name, key: &key, content: summary.as_bytes(), older: &[older.as_bytes()] };
         let published = publish(&file, SITES, ctx.crash)?;
         Ok(output(&folder.join(name), published))
     }
@@ -91,7 +85,7 @@ impl Tool for WriteArtifact {
             let times = String::from_utf8_lossy(&found).matches(&block).count();
             return if times == 1 { Ok(()) } else { Err(format!("the report stands {times} times in {shown}")) };
         }
-        if [content(summary).as_bytes(), summary.as_bytes()].contains(&found.as_slice()) {
+        if [summary.as_bytes(), older(summary).as_bytes()].contains(&found.as_slice()) {
             Ok(())
         } else {
             Err(format!("the artifact {shown} has other content"))
@@ -115,11 +109,11 @@ fn append(folder: &Path, path: &Path, summary: &str) -> Result<(), ToolError> {
     result.map_err(|error| ToolError::step(format!("cannot append to {}: {error}", path.display())))
 }
 
-/// The artifact: the summary as a text file, whose last line ends too.
-fn content(summary: &str) -> String {
+/// What earlier versions published: they added a line break, and their files count as the same.
+fn older(summary: &str) -> String {
     format!("{summary}\n")
 }
 
 fn block(summary: &str) -> String {
-    format!("{}---\n", content(summary))
+    format!("{summary}\n---\n")
 }

@@ -25,10 +25,28 @@ fn the_report_is_named_by_its_key_and_says_whether_it_was_there() {
     let path = world.artifacts.join("t1-2.md");
     let first = publish(&world, "zwei\nZeilen");
     assert_eq!(Value::Object(first.clone()), json!({ "deduplicated": false, "path": path }));
-    assert_eq!(fs::read_to_string(&path).unwrap(), "zwei\nZeilen\n");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "zwei\nZeilen");
     let second = publish(&world, "zwei\nZeilen");
     assert_eq!(Value::Object(second), json!({ "deduplicated": true, "path": path }));
     assert_eq!(names(&world.artifacts), ["t1-2.md"]);
+}
+
+/// A line break was added to the summary: whoever compared the file with the output of its step, or a file of this
+/// agent with one of another, found them different. Files that were published so count as the same.
+#[test]
+fn the_report_is_the_summary_byte_for_byte_and_an_older_one_with_a_line_break_still_counts() {
+    for summary in ["", "text", "text\n", "Grüße\n\n 東京"] {
+        let folder = folder();
+        let world = world(folder.path());
+        let output = publish(&world, summary);
+        let path = world.artifacts.join("t1-2.md");
+        assert_eq!(fs::read_to_string(&path).unwrap(), summary);
+        fs::write(&path, format!("{summary}\n")).unwrap();
+        assert_eq!(publish(&world, summary)["deduplicated"], true);
+        assert_eq!(audit(&world, summary, &output), Ok(()));
+        fs::write(&path, format!("{summary}\n\n")).unwrap();
+        assert!(audit(&world, summary, &output).is_err(), "one line break, and no more");
+    }
 }
 
 #[test]
