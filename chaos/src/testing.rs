@@ -263,9 +263,10 @@ impl Agent {
     fn finish(&mut self, run: &str, idx: usize) {
         let step = &mut self.0.tables.steps[idx];
         step.status = "done".to_owned();
-        step.output = Some(match self.2.is_inbox() {
-            true => inbox::results(&self.2.files)[idx].clone(),
-            false => json!({ "path": ARTIFACT, "deduplicated": self.1 }),
+        step.output = Some(match (self.2.is_inbox(), idx) {
+            (true, _) => inbox::results(&self.2.files)[idx].clone(),
+            (false, 1) => json!({ "summary": "summary", "engine": "stub" }),
+            (false, _) => json!({ "path": ARTIFACT, "deduplicated": self.1 }),
         });
         let data = json!({ "tool": step.tool });
         self.journal(run, "step_finished", Some(idx), &data);

@@ -15,6 +15,9 @@ const ENTRY_END: &[u8] = b"---\n";
 /// The tool of the contract that publishes a file.
 const PUBLISHER: &str = "write_artifact";
 
+/// Where that tool appends its entries when it is made unsafe.
+const UNSAFE_LOG: &str = "report.log";
+
 type World = BTreeMap<String, Vec<u8>>;
 
 pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
@@ -35,6 +38,7 @@ pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
     }
     never_half(evidence, must, &baseline.between, &mut complaints);
     published_once(evidence, &mut complaints);
+    published_exactly(evidence, &mut complaints);
     Verdict::of(&complaints)
 }
 
@@ -95,6 +99,31 @@ fn published_once(evidence: &Evidence, complaints: &mut Vec<String>) {
                 let there = if was.is_some() { "there already" } else { "not there before" };
                 complaints.push(format!("{label}: `{name}` was {there}, the output says otherwise"));
             }
+        }
+    }
+}
+
+/// What the contract's tool publishes is the summary, byte for byte.
+fn published_exactly(evidence: &Evidence, complaints: &mut Vec<String>) {
+    let last = evidence.last();
+    for step in last.tables.steps.iter().filter(|step| step.tool == PUBLISHER) {
+        let from = evidence.case.reads(step.idx).first().and_then(|from| last.tables.step(&step.task, *from));
+        let summary = from.and_then(|row| row.output.as_ref()).and_then(|output| output["summary"].as_str());
+        let (Some(summary), Some(name)) = (summary, result_of(step)) else { continue };
+        let Some(content) = last.world.get(name) else { continue };
+        let entry = format!("{summary}\n---\n").into_bytes();
+        let exact = match name.ends_with(UNSAFE_LOG) {
+            // How often it stands there is a question of its own.
+            true => content.chunks(entry.len()).all(|chunk| chunk == entry),
+            // A file of an earlier version, which ended with a line break, counts as the same.
+            false => {
+                let older = evidence.created.world.get(name) == Some(content);
+                let same = content.strip_suffix(b"\n").filter(|_| older);
+                content == summary.as_bytes() || same == Some(summary.as_bytes())
+            }
+        };
+        if !exact {
+            complaints.push(format!("`{name}` is not the summary of step {}, byte for byte", step.idx));
         }
     }
 }
@@ -184,6 +213,35 @@ mod tests {
         story.baseline_world().insert(log.clone(), b"a\n---\n".to_vec());
         story.last().world.insert(log, b"a\n---\na\n---\n".to_vec());
         breaks("effect_once", &story, "has 2 entries, 1 without");
+    }
+
+    /// Every agent of the workspace added a line break, and the lab compared them
+    /// with each other only.
+    #[test]
+    fn a_line_break_more_than_the_summary_is_rejected_unless_the_file_was_there_before() {
+        let more = || b"summary\n".to_vec();
+        let mut story = Story::clean();
+        story.last().world.insert(ARTIFACT.to_owned(), more());
+        story.baseline_world().insert(ARTIFACT.to_owned(), more());
+        breaks("effect_once", &story, "not the summary of step 2, byte for byte");
+        story.evidence.created.world.insert(ARTIFACT.to_owned(), more());
+        holds("effect_once", &story);
+    }
+
+    #[test]
+    fn an_appended_entry_is_the_summary_a_line_break_and_a_rule() {
+        let unsafe_story = |log: &[u8]| {
+            let mut story = Story::clean();
+            let name = "artifacts/report.log".to_owned();
+            story.last().tables.steps[2].output = Some(serde_json::json!({ "path": name, "deduplicated": false }));
+            story.baseline.comparable[2] = false;
+            story.last().world = [(name, log.to_vec())].into();
+            *story.baseline_world() = story.last().world.clone();
+            story
+        };
+        holds("effect_once", &unsafe_story(b"summary\n---\n"));
+        breaks("effect_once", &unsafe_story(b"summary---\n"), "byte for byte");
+        breaks("effect_once", &unsafe_story(b"summary\n\n---\n"), "byte for byte");
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! The journal is complete and in order: every `step_started` is closed by
-//! exactly one `step_finished`, `step_recovered` or `step_error`, steps come one
-//! after another, events belong to the run that is at work, and rows that were
-//! seen once never change.
+//! exactly one `step_finished`, `step_recovered`, `step_error` or `step_released`,
+//! steps come one after another, events belong to the run that is at work, and
+//! rows that were seen once never change.
+//!
+//! A task with a completion may journal its attempts like those of a step: every
+//! `completion_started` is closed by one `task_done`, `completion_error` or
+//! `completion_recovered`. Kinds that are not known are nobody's business.
 
 use std::collections::BTreeMap;
 
@@ -78,12 +82,31 @@ impl<'de> serde::Deserialize<'de> for Keys {
     }
 }
 
-/// How far one step has come by the journal.
+/// How far one step, or the completion, has come by the journal.
 #[derive(Default)]
 struct Progress {
     open_in: Option<String>,
     finished: bool,
     attempts: u64,
+    /// Attempts that do not count against the limit: they were given back in good
+    /// order, or forgiven by a retry.
+    uncounted: u64,
+}
+
+impl Progress {
+    /// What is wrong with an attempt that begins now in the run of `event`.
+    fn start(&mut self, event: &EventRow, what: &str) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if self.open_in.replace(event.run.clone()).is_some() {
+            wrong.push(format!("{what} is still open"));
+        }
+        self.attempts += 1;
+        let (said, is) = (event.field("attempt"), self.attempts);
+        if said.as_u64() != Some(is) {
+            wrong.push(format!("says attempt {said}, it is number {is}"));
+        }
+        wrong
+    }
 }
 
 /// Reads one task's journal from the start.
@@ -93,6 +116,9 @@ struct Reader<'a> {
     created: bool,
     run: Option<String>,
     recovering: Option<String>,
+    completion: Progress,
+    /// The attempt limit of the run that is at work, where it says so.
+    limit: Option<u64>,
     done: usize,
     failed: usize,
 }
@@ -105,6 +131,8 @@ impl<'a> Reader<'a> {
             created: false,
             run: None,
             recovering: None,
+            completion: Progress::default(),
+            limit: None,
             done: 0,
             failed: 0,
         }
@@ -124,9 +152,13 @@ impl<'a> Reader<'a> {
             "step_started" => self.step_started(event, &mut wrong),
             "step_finished" => self.step_closed(event, true, &mut wrong),
             "step_error" => self.step_closed(event, false, &mut wrong),
+            "step_released" => self.step_released(event, &mut wrong),
+            "completion_started" => self.completion_started(event, &mut wrong),
+            "completion_error" => self.completion_error(event, &mut wrong),
+            "completion_recovered" => self.completion_recovered(event, &mut wrong),
             "task_done" => self.task_done(event, &mut wrong),
             "task_failed" => self.task_failed(event, &mut wrong),
-            "task_retried" => self.failed = 0,
+            "task_retried" => self.task_retried(),
             _ => {}
         }
         wrong
@@ -147,11 +179,16 @@ impl<'a> Reader<'a> {
         if self.recovering.take().is_some_and(|run| run != event.run) {
             wrong.push("belongs to another run than the recovery before it".to_owned());
         }
-        for (idx, step) in self.steps.iter().filter(|(_, step)| step.open_in.is_some()) {
-            let run = step.open_in.as_deref().unwrap_or_default();
-            wrong.push(format!("step {idx}, started in the run {run}, is still open"));
+        for (idx, step) in &self.steps {
+            if let Some(run) = &step.open_in {
+                wrong.push(format!("step {idx}, started in the run {run}, is still open"));
+            }
+        }
+        if let Some(run) = &self.completion.open_in {
+            wrong.push(format!("the completion, started in the run {run}, is still open"));
         }
         self.run = Some(event.run.clone());
+        self.limit = event.field("max_attempts").as_u64();
     }
 
     fn step_recovered(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
@@ -168,16 +205,7 @@ impl<'a> Reader<'a> {
         if let Some((earlier, _)) = self.steps.range(..idx).find(|(_, step)| !step.finished) {
             wrong.push(format!("step {earlier} before it is not finished"));
         }
-        let step = self.steps.entry(idx).or_default();
-        if step.open_in.is_some() {
-            wrong.push("the step is still open".to_owned());
-        }
-        step.open_in = Some(event.run.clone());
-        step.attempts += 1;
-        let (said, is) = (event.field("attempt"), step.attempts);
-        if said.as_u64() != Some(is) {
-            wrong.push(format!("says attempt {said}, it is number {is}"));
-        }
+        wrong.extend(self.steps.entry(idx).or_default().start(event, "the step"));
     }
 
     fn step_closed(&mut self, event: &EventRow, finished: bool, wrong: &mut Vec<String>) {
@@ -204,23 +232,75 @@ impl<'a> Reader<'a> {
         open
     }
 
+    /// An attempt that ended in good order before its effect began.
+    fn step_released(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        self.step_closed(event, false, wrong);
+        gives(event, "reason", wrong);
+        if let Some(step) = event.step.and_then(|idx| self.steps.get_mut(&idx)) {
+            step.uncounted += 1;
+        }
+    }
+
+    fn completion_started(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        self.of_this_run(event, wrong);
+        self.all_finished(wrong);
+        wrong.extend(self.completion.start(event, "the completion"));
+    }
+
+    /// Closes the completion's attempt, which only the run that began it can do.
+    fn completion_error(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        self.of_this_run(event, wrong);
+        gives(event, "error", wrong);
+        if self.completion.open_in.take().as_ref() != Some(&event.run) {
+            wrong.push("closes a completion that its run has not begun".to_owned());
+        }
+    }
+
+    fn completion_recovered(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        self.recovering = Some(event.run.clone());
+        match self.completion.open_in.take() {
+            None => wrong.push("recovers a completion that is not open".to_owned()),
+            Some(run) if run == event.run => wrong.push("recovers what its own run has begun".to_owned()),
+            Some(_) => {}
+        }
+    }
+
     fn task_done(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
         self.of_this_run(event, wrong);
         self.done += 1;
-        for (idx, _) in self.steps.iter().filter(|(_, step)| !step.finished) {
-            wrong.push(format!("step {idx} is not finished"));
+        self.all_finished(wrong);
+        if self.completion.open_in.take().is_some_and(|run| run != event.run) {
+            wrong.push("closes a completion that its run has not begun".to_owned());
+        }
+    }
+
+    fn all_finished(&self, wrong: &mut Vec<String>) {
+        let open = self.steps.iter().filter(|(_, step)| !step.finished);
+        wrong.extend(open.map(|(idx, _)| format!("step {idx} is not finished")));
+    }
+
+    /// A failed task gets a fresh budget.
+    fn task_retried(&mut self) {
+        self.failed = 0;
+        for progress in self.steps.values_mut().chain([&mut self.completion]) {
+            progress.uncounted = progress.attempts;
         }
     }
 
     fn task_failed(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
         self.of_this_run(event, wrong);
         self.failed += 1;
-        if event.field("reason").as_str().is_none_or(str::is_empty) {
-            wrong.push("gives no reason".to_owned());
-        }
-        let step = event.step.and_then(|idx| self.steps.get(&idx));
-        if step.is_none_or(|step| step.finished || step.open_in.is_some()) {
-            wrong.push("is about a step that is open, finished or unknown".to_owned());
+        gives(event, "reason", wrong);
+        let about = match event.step {
+            Some(idx) => self.steps.get(&idx),
+            None => Some(&self.completion).filter(|completion| completion.attempts > 0),
+        };
+        let Some(about) = about.filter(|about| !about.finished && about.open_in.is_none()) else {
+            return wrong.push("is about a step that is open, finished or unknown".to_owned());
+        };
+        let counted = about.attempts - about.uncounted;
+        if let Some(limit) = self.limit.filter(|limit| event.field("reason") == "max_attempts" && counted < *limit) {
+            wrong.push(format!("comes after {counted} attempts that count, the limit is {limit}"));
         }
     }
 
@@ -256,111 +336,18 @@ impl<'a> Reader<'a> {
         for (idx, _) in self.steps.iter().filter(|(_, step)| step.open_in.is_some()) {
             wrong.push(format!("leaves step {idx} open"));
         }
+        if self.completion.open_in.is_some() {
+            wrong.push("leaves the completion open".to_owned());
+        }
         wrong
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::testing::{Story, breaks, holds};
-
-    const NAME: &str = "journal_consistent";
-
-    #[test]
-    fn every_honest_story_is_accepted() {
-        holds(NAME, &Story::clean());
-        for point in ["before_effect:0", "after_effect:1", "after_commit:2"] {
-            holds(NAME, &Story::killed_at(point));
-        }
-    }
-
-    #[test]
-    fn unknown_kinds_are_none_of_its_business() {
-        let mut story = Story::clean();
-        story.insert_event("lease_renewed", None, "task_done", 0);
-        holds(NAME, &story);
-    }
-
-    #[test]
-    fn a_step_that_is_left_open_is_rejected() {
-        let mut story = Story::killed_at("after_effect:1");
-        story.remove_event("step_recovered");
-        breaks(NAME, &story, "step 1, started in the run run1, is still open");
-        let mut story = Story::clean();
-        story.remove_event("step_finished");
-        breaks(NAME, &story, "leaves step 2 open");
-    }
-
-    #[test]
-    fn a_step_that_is_closed_twice_is_rejected() {
-        let mut story = Story::clean();
-        story.insert_event("step_finished", Some(2), "task_done", 0);
-        breaks(NAME, &story, "closes a step that is not open");
-    }
-
-    #[test]
-    fn steps_out_of_order_are_rejected() {
-        let mut story = Story::clean();
-        story.insert_event("step_started", Some(2), "step_started", 1);
-        breaks(NAME, &story, "step 1 before it is not finished");
-    }
-
-    #[test]
-    fn a_wrong_attempt_number_and_a_wrong_tool_are_rejected() {
-        let mut story = Story::clean();
-        story.event("step_started", 1).data = "{\"attempt\":7,\"tool\":\"fetch\"}".to_owned();
-        breaks(NAME, &story, "says attempt 7, it is number 1");
-        breaks(NAME, &story, "names the tool \"fetch\"");
-    }
-
-    #[test]
-    fn events_of_a_run_that_is_not_at_work_are_rejected() {
-        let mut story = Story::killed_at("after_commit:0");
-        story.event("step_finished", 1).run = "run1".to_owned();
-        breaks(NAME, &story, "is of the run run1, at work is run2");
-        breaks(NAME, &story, "closes a step that the run run2 had started");
-    }
-
-    #[test]
-    fn a_second_end_and_what_follows_the_end_are_rejected() {
-        let mut story = Story::clean();
-        story.insert_event("task_done", None, "task_done", 0);
-        breaks(NAME, &story, "comes after the end");
-        breaks(NAME, &story, "has 2 task_done");
-    }
-
-    #[test]
-    fn a_missing_or_early_end_is_rejected() {
-        let mut story = Story::clean();
-        story.remove_event("task_done");
-        breaks(NAME, &story, "has 0 task_done");
-        let mut story = Story::clean();
-        story.remove_event("task_done");
-        story.insert_event("task_done", None, "step_finished", 2);
-        breaks(NAME, &story, "step 2 is not finished");
-    }
-
-    #[test]
-    fn a_row_that_changes_later_is_rejected() {
-        let mut story = Story::killed_at("after_commit:0");
-        story.event("step_started", 0).ts = 99.0;
-        breaks(NAME, &story, "was changed or removed");
-    }
-
-    #[test]
-    fn data_that_is_no_sorted_object_is_rejected() {
-        let mut story = Story::clean();
-        story.event("step_started", 0).data = "{\"tool\":\"fetch\",\"attempt\":1}".to_owned();
-        breaks(NAME, &story, "not sorted");
-        let mut story = Story::clean();
-        story.event("task_done", 0).data = "[]".to_owned();
-        breaks(NAME, &story, "no JSON object");
-    }
-
-    #[test]
-    fn a_journal_without_its_first_event_is_rejected() {
-        let mut story = Story::clean();
-        story.remove_event("task_created");
-        breaks(NAME, &story, "has no task_created");
+fn gives(event: &EventRow, field: &str, wrong: &mut Vec<String>) {
+    if event.field(field).as_str().is_none_or(str::is_empty) {
+        wrong.push(format!("gives no {field}"));
     }
 }
+
+#[cfg(test)]
+mod tests;

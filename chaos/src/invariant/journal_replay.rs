@@ -58,7 +58,8 @@ impl Told {
                 self.set(event, "running");
             }
             "step_finished" => self.set(event, "done"),
-            "step_recovered" | "step_error" => self.set(event, "pending"),
+            "step_recovered" | "step_error" | "step_released" => self.set(event, "pending"),
+            "completion_started" => self.task = "running",
             "task_failed" => {
                 self.task = "failed";
                 self.set(event, "failed");
@@ -106,6 +107,18 @@ mod tests {
         let mut story = Story::clean();
         story.last().tables.tasks[0].status = "running".to_owned();
         breaks(NAME, &story, "t1 is running, replayed it is done");
+    }
+
+    #[test]
+    fn a_step_that_was_given_back_waits_in_the_tables_too() {
+        let mut story = Story::killed_at("before_effect:1");
+        let left = story.after(0);
+        let mut event = left.tables.events[left.tables.events.len() - 1].clone();
+        (event.seq, event.kind) = (event.seq + 1, "step_released".to_owned());
+        left.tables.events.push(event);
+        breaks(NAME, &story, "step 1 of t1 is running, replayed it is pending");
+        story.after(0).tables.steps[1].status = "pending".to_owned();
+        holds(NAME, &story);
     }
 
     #[test]
