@@ -10,42 +10,18 @@
 //! reads the database with its own SQL ([`evidence`]), restates every rule that
 //! it judges, and never takes the agent's word for anything.
 
-pub mod bench;
+pub mod agent;
+pub mod case;
 pub mod cli;
-pub mod commands;
-pub mod control;
-pub mod damage;
-pub mod discover;
-pub mod disk;
+pub mod crash;
 pub mod error;
-pub mod evidence;
-pub mod exit;
-pub mod facts;
-pub mod folder;
-pub mod gate;
-pub mod inbox;
-pub mod invariant;
-pub mod lab;
-pub mod live;
+pub mod judge;
+pub mod look;
 pub mod method;
-pub mod model_server;
-pub mod plan;
-pub mod pool;
-pub mod power;
-pub mod process;
-pub mod progress;
-pub mod random_plan;
-pub mod replay;
+pub mod play;
 pub mod report;
-pub mod runner;
-pub mod sandbox;
-pub mod scenario;
+pub mod run;
 pub mod schedule;
-pub mod stage;
-pub mod stray;
-pub mod target;
 #[cfg(test)]
 mod testing;
 pub mod trace;
-pub mod verdict;
-pub mod words;

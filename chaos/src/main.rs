@@ -3,8 +3,8 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use chaos::cli::Cli;
-use chaos::exit::Exit;
+use chaos::cli::args::Cli;
+use chaos::run::exit::Exit;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
@@ -17,8 +17,8 @@ fn main() -> ExitCode {
             return exit(if usage { Exit::Usage.code() } else { 0 });
         }
     };
-    let done = chaos::live::end_on_signals(complain).and_then(|()| chaos::commands::dispatch(cli.command));
-    chaos::live::pass();
+    let done = chaos::agent::live::end_on_signals(complain).and_then(|()| chaos::cli::commands::dispatch(cli.command));
+    chaos::agent::live::pass();
     match done {
         Ok(code) => exit(code),
         Err(error) => {

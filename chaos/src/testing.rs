@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::facts::{Baseline, EventRow, Evidence, Expect, RunRecord, Snapshot, StepRow, Tables, TaskEnd, TaskRow};
-use crate::inbox;
-use crate::invariant;
-use crate::plan::PlanCase;
-use crate::process::{Ended, Outcome};
+use crate::agent::process::{Ended, Outcome};
+use crate::case::inbox;
+use crate::case::plan::PlanCase;
+use crate::judge;
+use crate::judge::verdict::Verdict;
+use crate::look::facts::{
+    Baseline, EventRow, Evidence, Expect, RunRecord, Snapshot, StepRow, Tables, TaskEnd, TaskRow,
+};
 use crate::schedule::{CrashPoint, Kill};
-use crate::verdict::Verdict;
 
 /// The one file that the report plan makes.
 pub(crate) const ARTIFACT: &str = "artifacts/t1-2.md";
@@ -110,7 +112,7 @@ impl Story {
 }
 
 pub(crate) fn verdict(name: &str, story: &Story) -> Verdict {
-    let judge = invariant::ALL.iter().find(|judge| judge.name == name);
+    let judge = judge::ALL.iter().find(|judge| judge.name == name);
     (judge.expect("a judge").check)(&story.evidence, &story.baseline)
 }
 
@@ -189,7 +191,7 @@ struct Agent(Snapshot, bool, Arc<PlanCase>);
 impl Agent {
     fn create(&mut self, run: &str) {
         let case = Arc::clone(&self.2);
-        let step = |(idx, spec): (usize, &crate::plan::StepSpec)| StepRow {
+        let step = |(idx, spec): (usize, &crate::case::plan::StepSpec)| StepRow {
             task: TASK.to_owned(),
             idx,
             tool: spec.tool.clone(),

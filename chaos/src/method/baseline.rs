@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Method;
-use crate::bench::Bench;
+use crate::case::inbox;
 use crate::error::LabError;
-use crate::inbox;
-use crate::invariant;
-use crate::scenario::{Played, Scenario};
-use crate::stage::TASK;
-use crate::verdict::Verdict;
+use crate::judge;
+use crate::judge::verdict::Verdict;
+use crate::play::prepared::Bench;
+use crate::play::scenario::{Played, Scenario};
+use crate::play::stage::TASK;
 
 /// See the file's head.
 pub(super) const METHOD: Method =
@@ -28,7 +28,7 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
 fn judge(bench: &Bench) -> Played {
     let mut played = Played::judged(bench.baseline.evidence.clone(), &bench.baseline);
     if played.findings.is_empty() {
-        played.findings = invariant::judge(&bench.second, &bench.baseline);
+        played.findings = judge::judge(&bench.second, &bench.baseline);
         for finding in &mut played.findings {
             finding.why = format!("in a second clean run: {}", finding.why);
         }

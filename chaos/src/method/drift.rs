@@ -5,17 +5,17 @@
 use std::sync::Arc;
 
 use super::Method;
-use crate::bench::{Bench, baseline_of, clean_run};
+use crate::agent::process::Ended;
+use crate::case::inbox;
+use crate::case::plan::{PLAN_FILE, PlanCase};
 use crate::error::LabError;
-use crate::facts::{Baseline, Expect, TaskEnd};
-use crate::inbox;
-use crate::model_server::ModelServer;
-use crate::plan::{PLAN_FILE, PlanCase};
-use crate::process::Ended;
-use crate::scenario::{Played, Scenario};
+use crate::judge::verdict::Verdict;
+use crate::look::facts::{Baseline, Expect, TaskEnd};
+use crate::play::model_server::ModelServer;
+use crate::play::prepared::{Bench, baseline_of, clean_run};
+use crate::play::scenario::{Played, Scenario};
+use crate::play::stage::{Env, Stage, TASK};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
-use crate::stage::{Env, Stage, TASK};
-use crate::verdict::Verdict;
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
@@ -94,7 +94,7 @@ fn late_notes(bench: &Arc<Bench>, point: &CrashPoint) -> Scenario {
 }
 
 fn other_plan(case: &PlanCase) -> String {
-    let step = |spec: &crate::plan::StepSpec| serde_json::json!({ "tool": spec.tool, "input": spec.input });
+    let step = |spec: &crate::case::plan::StepSpec| serde_json::json!({ "tool": spec.tool, "input": spec.input });
     let mut steps: Vec<_> = case.steps.iter().map(step).collect();
     steps.insert(0, steps[0].clone());
     serde_json::json!({ "goal": "another goal", "steps": steps }).to_string()

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use super::Method;
-use crate::bench::Bench;
 use crate::error::LabError;
-use crate::facts::TaskEnd;
+use crate::look::facts::TaskEnd;
+use crate::play::prepared::Bench;
+use crate::play::scenario::{Played, Scenario, play_schedule};
+use crate::play::stage::{HOLD, Stage, TASK};
 use crate::report::model::VerdictKind;
-use crate::scenario::{Played, Scenario, play_schedule};
 use crate::schedule::{Kill, KillSchedule, Sign};
-use crate::stage::{HOLD, Stage, TASK};
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {

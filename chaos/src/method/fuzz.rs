@@ -10,17 +10,17 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use super::Method;
-use crate::bench::{Bench, baseline_of, clean_run};
+use crate::agent::target::Target;
+use crate::case::plan::PlanCase;
+use crate::case::random::RandomPlan;
 use crate::error::LabError;
-use crate::facts::TaskEnd;
-use crate::lab::Lab;
-use crate::plan::PlanCase;
-use crate::random_plan::RandomPlan;
+use crate::look::facts::TaskEnd;
+use crate::look::lab::Lab;
+use crate::play::prepared::{Bench, baseline_of, clean_run};
+use crate::play::scenario::{Played, Scenario, play_schedule};
+use crate::play::stage::{Stage, TASK};
 use crate::report::model::VerdictKind;
-use crate::scenario::{Played, Scenario, play_schedule};
 use crate::schedule::{CrashPoint, Kill, KillSchedule, Sign};
-use crate::stage::{Stage, TASK};
-use crate::target::Target;
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
@@ -155,7 +155,7 @@ fn fail(bench: &Bench, minimal: &Case, failed: Played, sum: &mut Played) -> Resu
     sum.findings = shown.findings;
     if !repeatable {
         let why = "the case failed, and held when it was played once more";
-        sum.and("repeatable", crate::verdict::Verdict::Violated(why.to_owned()));
+        sum.and("repeatable", crate::judge::verdict::Verdict::Violated(why.to_owned()));
     }
     Ok(())
 }
@@ -176,7 +176,7 @@ pub fn play_case(lab: &Lab, case: &PlanCase, kills: &KillSchedule) -> Result<Pla
     let case = Arc::new(case.clone());
     let clean = clean_run(lab, &case, &[TASK.to_owned()], &Vec::new())?;
     let mut baseline = baseline_of(clean, None);
-    let contract = |spec: &crate::plan::StepSpec| crate::target::is_of_contract(&spec.tool);
+    let contract = |spec: &crate::case::plan::StepSpec| crate::agent::target::is_of_contract(&spec.tool);
     baseline.comparable = case.steps.iter().map(contract).collect();
     // More attempts than kills: the limit has a method of its own.
     let env = [("AGENT_MAX_ATTEMPTS", (MAX_KILLS + 3).to_string())];
@@ -256,7 +256,7 @@ fn further_points(tools: &[String], target: &Target, inbox: bool) -> Vec<CrashPo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::Verdict;
+    use crate::judge::verdict::Verdict;
 
     fn case() -> Case {
         Case { plan: RandomPlan::fixed(), kills: KillSchedule::default() }

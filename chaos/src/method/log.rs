@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use super::Method;
-use crate::bench::Bench;
-use crate::damage::Damage;
-use crate::discover::damage_point;
+use crate::crash::damage::Damage;
 use crate::error::LabError;
-use crate::facts::{Expect, TaskEnd};
-use crate::scenario::{Played, Scenario, play_schedule};
+use crate::look::facts::{Expect, TaskEnd};
+use crate::play::discover::damage_point;
+use crate::play::prepared::Bench;
+use crate::play::scenario::{Played, Scenario, play_schedule};
+use crate::play::stage::{Stage, TASK};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
-use crate::stage::{Stage, TASK};
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
@@ -88,7 +88,7 @@ fn without_report(bench: &Arc<Bench>) -> Scenario {
     let play = |bench: &Bench| {
         let mut stage = Stage::single(&bench.lab, &bench.case)?;
         stage.run(TASK, None, Expect::Ends(0), &[])?;
-        let report = stage.sandbox.world().join(crate::inbox::report_of(TASK));
+        let report = stage.sandbox.world().join(crate::case::inbox::report_of(TASK));
         std::fs::remove_file(&report).map_err(LabError::io("remove", &report))?;
         stage.damage_log(|sandbox| Damage::Lost.apply(sandbox))?;
         stage.run(TASK, None, Expect::Ends(0), &[])?;

@@ -5,31 +5,27 @@ mod baseline;
 mod control;
 mod drift;
 mod exhaust;
-mod exhaust_inbox;
 mod external;
 mod faults;
-mod faults_create;
 pub mod fuzz;
 mod log;
 mod neighbours;
 mod nested;
 mod observe;
 mod pause;
-mod pause_neighbour;
 mod points;
 mod poison;
 mod power;
 mod race;
 mod random;
-mod real;
 mod rerun;
 
 use std::sync::Arc;
 
-use crate::bench::Bench;
+use crate::case::plan::PlanCase;
 use crate::error::LabError;
-use crate::plan::PlanCase;
-use crate::scenario::Scenario;
+use crate::play::prepared::Bench;
+use crate::play::scenario::Scenario;
 
 /// One way to test an agent.
 pub struct Method {

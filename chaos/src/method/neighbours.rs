@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use super::Method;
-use crate::bench::{Bench, task_names};
 use crate::error::LabError;
-use crate::facts::{Evidence, Expect, RunRecord, TaskEnd};
-use crate::scenario::{Played, Scenario};
+use crate::judge::verdict::Verdict;
+use crate::look::facts::{Evidence, Expect, RunRecord, TaskEnd};
+use crate::play::prepared::{Bench, task_names};
+use crate::play::scenario::{Played, Scenario};
+use crate::play::stage::{HOLD, Stage, TASK};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
-use crate::stage::{HOLD, Stage, TASK};
-use crate::verdict::Verdict;
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {

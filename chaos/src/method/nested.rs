@@ -9,12 +9,12 @@
 use std::sync::{Arc, Mutex};
 
 use super::Method;
-use crate::bench::Bench;
 use crate::error::LabError;
-use crate::facts::{Expect, TaskEnd};
-use crate::scenario::{Played, Scenario, play_schedule};
+use crate::look::facts::{Expect, TaskEnd};
+use crate::play::prepared::Bench;
+use crate::play::scenario::{Played, Scenario, play_schedule};
+use crate::play::stage::{Past, Stage, TASK};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
-use crate::stage::{Past, Stage, TASK};
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {

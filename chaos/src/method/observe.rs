@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Method;
-use crate::bench::Bench;
 use crate::error::LabError;
-use crate::evidence::LiveReader;
-use crate::facts::{Expect, Tables, TaskEnd};
+use crate::judge::verdict::Verdict;
+use crate::look::facts::{Expect, Tables, TaskEnd};
+use crate::look::reader::LiveReader;
+use crate::play::prepared::Bench;
+use crate::play::scenario::{Played, Scenario};
+use crate::play::stage::{Stage, TASK};
 use crate::report::model::VerdictKind;
-use crate::scenario::{Played, Scenario};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
-use crate::stage::{Stage, TASK};
-use crate::verdict::Verdict;
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
@@ -67,7 +67,7 @@ fn play_with(bench: &Bench, point: Option<&CrashPoint>, delay: f64) -> Result<Pl
     let mut running = stage.start(TASK, &[("AGENT_STEP_DELAY", delay.to_string())])?;
     let mut seen: Vec<Tables> = Vec::new();
     let (mut looks, mut partial) = (0, 0);
-    let name = crate::inbox::report_of(TASK);
+    let name = crate::case::inbox::report_of(TASK);
     let whole = bench.baseline.last().world.get(&name);
     let path = stage.sandbox.world().join(&name);
     let report = bench.case.is_inbox().then_some(&path);

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::Method;
-use crate::bench::Bench;
 use crate::error::LabError;
-use crate::facts::TaskEnd;
-use crate::scenario::{Played, Scenario, play_schedule};
+use crate::look::facts::TaskEnd;
+use crate::play::prepared::Bench;
+use crate::play::scenario::{Played, Scenario, play_schedule};
+use crate::play::stage::{Stage, TASK};
 use crate::schedule::{CrashPoint, KillSchedule};
-use crate::stage::{Stage, TASK};
 
 /// See the file's head.
 pub(super) const METHOD: Method =

@@ -1,4 +1,4 @@
-//! Every disk that a power cut can leave, by the model in [`crate::power`]: each
+//! Every disk that a power cut can leave, by the model in [`crate::crash::power`]: each
 //! distinct one is resumed and judged, and what the world had been told must be
 //! found again. Three logs: a task created and run from nothing, a run on a
 //! database whose log is overwritten, and such a run that was killed before. Of
@@ -12,24 +12,25 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use super::Method;
 use super::exhaust::{is_own, not_here, remark};
-use crate::bench::Bench;
-use crate::disk::{Image, Past, create_again, database, run_again};
+use crate::case::plan::PLAN_FILE;
+use crate::crash::power::acks::{Fact, survived};
+use crate::crash::power::enumerate::Limits;
+use crate::crash::power::log::{Blow, Scribe};
+use crate::crash::power::model::Effect;
+use crate::crash::power::{Log, State, States, What, states};
+use crate::crash::{Image, database};
 use crate::error::LabError;
-use crate::evidence::Keeper;
-use crate::facts::{Snapshot, TaskEnd};
-use crate::plan::PLAN_FILE;
-use crate::power::acks::{Fact, survived};
-use crate::power::enumerate::Limits;
-use crate::power::log::{Blow, Scribe};
-use crate::power::model::Effect;
-use crate::power::{Log, State, States, What, states};
+use crate::judge::verdict::Verdict;
+use crate::look::facts::{Snapshot, TaskEnd};
+use crate::look::reader::Keeper;
+use crate::look::sandbox::{DB_FILE, Sandbox};
+use crate::play::prepared::Bench;
+use crate::play::resume::{Past, create_again, run_again};
+use crate::play::scenario::{Played, Scenario};
+use crate::play::stage::{Env, Stage, TASK};
 use crate::report::model::{Finding, VerdictKind};
-use crate::sandbox::{DB_FILE, Sandbox};
-use crate::scenario::{Played, Scenario};
 use crate::schedule::{CallPoint, Kill, KillSchedule};
-use crate::stage::{Env, Stage, TASK};
 use crate::trace::{self, Verb};
-use crate::verdict::Verdict;
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
@@ -149,7 +150,7 @@ fn look(bench: &Bench, image: &Image) -> Result<Snapshot, LabError> {
 /// The folder by way of a copy that another process makes: to open and close the
 /// database's files here would drop the locks of the lab's own connection.
 fn copied(root: &std::path::Path, sandbox: &Sandbox) -> Result<Image, LabError> {
-    let copy = tempfile::Builder::new().prefix(crate::folder::PREFIX).tempdir_in(root);
+    let copy = tempfile::Builder::new().prefix(crate::agent::folder::PREFIX).tempdir_in(root);
     let copy = copy.map_err(LabError::io("create a folder in", root))?;
     let from = sandbox.world().join(".");
     let status = Command::new("cp").arg("-a").arg(&from).arg(copy.path()).status();

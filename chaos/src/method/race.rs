@@ -6,15 +6,15 @@ use std::sync::Arc;
 use nix::sys::signal::Signal;
 
 use super::Method;
-use crate::bench::Bench;
+use crate::agent::process::Ended;
 use crate::error::LabError;
-use crate::facts::{Evidence, Expect, Snapshot, TaskEnd};
-use crate::process::Ended;
+use crate::judge::verdict::Verdict;
+use crate::look::facts::{Evidence, Expect, Snapshot, TaskEnd};
+use crate::play::prepared::Bench;
+use crate::play::scenario::{Played, Scenario};
+use crate::play::stage::{HOLD, Stage, TASK};
 use crate::report::model::VerdictKind;
-use crate::scenario::{Played, Scenario};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
-use crate::stage::{HOLD, Stage, TASK};
-use crate::verdict::Verdict;
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
@@ -105,7 +105,7 @@ fn unchanged(before: &Snapshot, after: &Snapshot) -> Verdict {
     if before.tables != after.tables {
         let known = before.tables.events.len();
         let new = after.tables.events.iter().skip(known);
-        let new: Vec<String> = new.map(crate::facts::EventRow::describe).collect();
+        let new: Vec<String> = new.map(crate::look::facts::EventRow::describe).collect();
         complaints.push(format!("the refused runner changed the tables; new events: {new:?}"));
     }
     if before.world != after.world || before.log != after.log {

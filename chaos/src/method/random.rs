@@ -7,14 +7,14 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::Method;
-use crate::bench::Bench;
 use crate::error::LabError;
-use crate::facts::TaskEnd;
+use crate::judge::verdict::Verdict;
+use crate::look::facts::TaskEnd;
+use crate::play::prepared::Bench;
+use crate::play::scenario::{Played, Scenario, play_schedule};
+use crate::play::stage::{Stage, TASK};
 use crate::report::model::VerdictKind;
-use crate::scenario::{Played, Scenario, play_schedule};
 use crate::schedule::{Kill, KillSchedule};
-use crate::stage::{Stage, TASK};
-use crate::verdict::Verdict;
 
 /// See the file's head.
 pub(super) const METHOD: Method =

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::Method;
-use crate::bench::Bench;
+use crate::case::inbox;
+use crate::case::plan::PLAN_FILE;
 use crate::error::LabError;
-use crate::facts::{Evidence, Expect, TaskEnd};
-use crate::inbox;
-use crate::plan::PLAN_FILE;
-use crate::scenario::{Played, Scenario};
+use crate::judge::verdict::Verdict;
+use crate::look::facts::{Evidence, Expect, TaskEnd};
+use crate::play::prepared::Bench;
+use crate::play::scenario::{Played, Scenario};
+use crate::play::stage::{Stage, TASK};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
-use crate::stage::{Stage, TASK};
-use crate::verdict::Verdict;
 
 /// See the file's head.
 pub(super) const METHOD: Method =

@@ -4,9 +4,9 @@ use std::time::Duration;
 use nix::errno::Errno;
 
 use super::*;
+use crate::agent::process::{Ended, Launch};
+use crate::agent::target::Target;
 use crate::error::LabError;
-use crate::process::{Ended, Launch};
-use crate::target::Target;
 
 /// Sees everything; kills, fails or shortens at one call.
 #[derive(Default)]
@@ -71,11 +71,11 @@ fn run(command: &str, eye: Eye) -> Ran {
 }
 
 fn shell(script: &str, eye: Eye) -> Ran {
-    run(&format!("sh -c {}", crate::words::quote(script)), eye)
+    run(&format!("sh -c {}", crate::agent::words::quote(script)), eye)
 }
 
 fn python(script: &str, eye: Eye) -> Ran {
-    run(&format!("python3 -c {}", crate::words::quote(script)), eye)
+    run(&format!("python3 -c {}", crate::agent::words::quote(script)), eye)
 }
 
 #[test]

@@ -15,10 +15,10 @@ use nix::unistd::Pid;
 use super::arch::{self, Regs, Side};
 use super::call::{Class, Done, Verb, Watch};
 use super::record::{Pending, Recorder};
+use crate::agent::live;
+use crate::agent::process::{Ended, Launch, Outcome, now};
+use crate::agent::stray::{GRACE, Stray};
 use crate::error::LabError;
-use crate::live;
-use crate::process::{Ended, Launch, Outcome, now};
-use crate::stray::{GRACE, Stray};
 
 /// Waits to be traced before it becomes the agent: `read` ends when the lab
 /// closes the pipe.

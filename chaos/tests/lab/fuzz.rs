@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use chaos::bench::Bench;
-use chaos::lab::{Deep, Lab};
+use chaos::agent::target::Target;
+use chaos::case::plan::PlanCase;
+use chaos::look::lab::{Deep, Lab};
+use chaos::look::sandbox::default_root;
 use chaos::method::fuzz;
-use chaos::plan::PlanCase;
+use chaos::play::prepared::Bench;
 use chaos::report::model::VerdictKind;
-use chaos::sandbox::default_root;
-use chaos::target::Target;
 use predicates::str::contains;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 

@@ -1,0 +1,5 @@
+//! What is played: a plan with its input files, one drawn by lot, or the inbox.
+
+pub mod inbox;
+pub mod plan;
+pub mod random;

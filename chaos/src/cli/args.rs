@@ -1,0 +1,394 @@
+//! The command line of the lab. The only part that prints, reads the
+//! environment and knows of terminals.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::agent::folder::Folder;
+use crate::agent::target::Target;
+use crate::agent::words;
+use crate::case::inbox;
+use crate::case::plan::PlanCase;
+use crate::error::LabError;
+use crate::judge;
+use crate::look::lab::{DEFAULT_CASES, Deep, Lab};
+use crate::look::sandbox::default_root;
+use crate::method::{self, Method};
+use crate::report::GitHub;
+use crate::run::exit::Exit;
+use crate::run::gate::Gate;
+use crate::run::runner::{Options, Shard};
+
+const ABOUT: &str = "\
+Kills an agent at every dangerous place, resumes it, and judges the outcome from outside.
+
+The agent is any program that keeps the agent contract: it creates, runs and resumes a
+task of steps, keeps its state and its journal in SQLite, and knows three crash points a
+step. The lab starts it as a process, has it killed, looks at what is left, resumes it
+and checks thirteen properties: nothing that was committed is lost or run again, recovery
+is journaled, every effect is in the world once, the journal agrees with the tables.";
+
+const EXAMPLES: &str = "\
+Examples:
+  chaos run                                       this workspace's agent, all methods
+  chaos run --agent 'python3 my_agent.py'         anyone's agent
+  chaos run --plan mine.json --method points      your own plan, one method
+  chaos run --plan inbox                          the inbox agent with its log and its report
+  chaos list --method nested                      what would run, and why
+  chaos replay 'after_effect:2, +3ms'             one kill schedule, told in full
+  chaos replay 'points/report/after_effect:2'     one scenario of a run
+";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(name = "chaos", version, about = ABOUT, after_help = EXAMPLES, after_long_help = long_help())]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Play scenarios and judge them
+    Run(RunArgs),
+    /// Say what `run` would play, and why
+    List(RunArgs),
+    /// Play one scenario or one kill schedule again and tell everything
+    Replay(ReplayArgs),
+    /// Show the report of an earlier run, and write its pages anew
+    Report {
+        /// The folder that `run --out` wrote
+        dir: PathBuf,
+        /// Print the JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A process that takes longer hangs, where nobody chooses.
+const DEADLINE: &str = "30s";
+
+/// Whom to test, with what.
+#[derive(Debug, Args)]
+pub struct TargetArgs {
+    /// The agent's command, split as a shell would; this workspace's agent if not given
+    #[arg(long, value_name = "CMD")]
+    pub agent: Option<String>,
+    /// A plan file to test with, instead of the built-in plans and the tools' own examples;
+    /// `inbox` is the built-in inbox case, `./inbox` a file of that name
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// A folder whose content the plan finds in its working folder; without it, files
+    /// that the plan names and that stand beside it are taken along
+    #[arg(long, value_name = "DIR", requires = "plan")]
+    pub inputs: Option<PathBuf>,
+    /// The seed of every random choice; printed, and random if not given
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Cases that the method `fuzz` plays
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_CASES)]
+    pub cases: u32,
+    /// How often `exhaust` kills: 2 kills the resume of each state again
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub depth: Option<u8>,
+    /// Have `exhaust` check its states by true kills
+    #[arg(long)]
+    pub real: bool,
+    /// Leave nothing out: depth 2, true kills, and `power`, `faults` and `pause` at full size
+    #[arg(long)]
+    pub deep: bool,
+    /// After this time a process of the agent counts as hung
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = DEADLINE)]
+    pub deadline: Duration,
+    /// Where the scenarios' folders are made; memory if there is a file system in it
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Arguments of `run` and `list`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Whom to test, with what.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Methods to play, separated by commas; all of them if not given
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub method: Vec<String>,
+    /// Scenarios side by side; as many as there are cores if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Begin no scenario after this time, such as 90s or 5m; cut short is no pass
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub budget: Option<Duration>,
+    /// Play part i of n
+    #[arg(long, value_name = "I/N", value_parser = shard, default_value = "1/1")]
+    pub shard: Shard,
+    /// Write the reports into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print the report as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Compare the crash points that were found with this pinned file
+    #[arg(long, value_name = "FILE", conflicts_with = "plan")]
+    pub gate: Option<PathBuf>,
+    /// Rewrite the pinned file instead
+    #[arg(long, requires = "gate")]
+    pub bless: bool,
+}
+
+/// Arguments of `replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// A scenario's id, or a kill schedule such as `after_effect:2, before_effect:2#2, +37ms, term@1`
+    pub subject: String,
+    /// Whom to test, with what.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Print the report as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn long_help() -> String {
+    let methods: String =
+        method::ALL.iter().map(|method| format!("  {:<11}  {}\n", method.name, method.about)).collect();
+    let properties: String = judge::ALL.iter().map(|one| format!("  {:<20}  {}\n", one.name, one.about)).collect();
+    format!("{EXAMPLES}\nMethods:\n{methods}\nProperties:\n{properties}\nExit codes:\n{}", Exit::help())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: f64 = digits.parse().map_err(|_| "write a number with a unit, such as 90s".to_owned())?;
+    let factor = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("`{unit}` is no unit; there are ms, s, m and h")),
+    };
+    match Duration::try_from_secs_f64(number * factor) {
+        Ok(Duration::ZERO) => Err("no time at all".to_owned()),
+        other => other.map_err(|e| e.to_string()),
+    }
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let parts = text
+        .split_once('/')
+        .and_then(|(number, of)| Some(Shard { number: number.parse().ok()?, of: of.parse().ok()? }));
+    match parts {
+        Some(shard) if shard.number >= 1 && shard.number <= shard.of => Ok(shard),
+        _ => Err("write i/n with i from 1 to n, such as 2/4".to_owned()),
+    }
+}
+
+/// Whom to test, with which plans.
+pub struct Setup {
+    /// The lab, ready to start the agent.
+    pub lab: Arc<Lab>,
+    /// The plans.
+    pub plans: Vec<Arc<PlanCase>>,
+    /// Below which everything happens; removed in the end.
+    pub folder: Folder,
+}
+
+impl TargetArgs {
+    /// Finds the agent, asks for its inventory and loads the plans.
+    ///
+    /// # Errors
+    /// An agent that is not there, plans that cannot be read.
+    pub fn setup(&self) -> Result<Setup, LabError> {
+        let own = match &self.plan {
+            Some(file) if self.is_inbox() => {
+                if self.inputs.is_some() {
+                    let why = format!("`--plan {}` brings its own inputs", file.display());
+                    return Err(LabError::Usage(why));
+                }
+                Some(inbox::case())
+            }
+            Some(file) => Some(PlanCase::load(file, self.inputs.as_deref())?),
+            None => None,
+        };
+        let root = match &self.dir {
+            Some(dir) => std::path::absolute(dir).map_err(LabError::io("find", dir))?,
+            None => default_root(),
+        };
+        let folder = Folder::below(&root)?;
+        let target = self.target(&folder.path())?;
+        let plans = match own {
+            Some(own) if own.is_inbox() && !target.has_inbox => {
+                return Err(LabError::Usage("the agent has no command `inbox`".to_owned()));
+            }
+            Some(own) => vec![own],
+            None => {
+                let mut plans = vec![PlanCase::report()];
+                plans.extend(target.has_inbox.then(inbox::case));
+                plans.extend(target.examples()?);
+                plans
+            }
+        };
+        let lab = Lab {
+            target,
+            root: folder.path(),
+            seed: self.seed.unwrap_or_else(|| rand::random_range(1..1_000_000_000)),
+            cases: self.cases,
+            deep: self.deep(),
+            replay_options: self.replay_options(),
+        };
+        Ok(Setup { lab: Arc::new(lab), plans: plans.into_iter().map(Arc::new).collect(), folder })
+    }
+
+    /// Whether the plan is the built-in inbox case and no file.
+    fn is_inbox(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.as_os_str() == inbox::NAME)
+    }
+
+    /// The agent, asked for its inventory in a folder below `root`.
+    fn target(&self, root: &Path) -> Result<Target, LabError> {
+        let here =
+            std::env::current_dir().map_err(|e| LabError::Internal(format!("there is no working folder: {e}")))?;
+        let given = match &self.agent {
+            Some(given) => given.clone(),
+            None => words::quote(&workspace_agent()?.to_string_lossy()),
+        };
+        let mut target = Target::new(&given, &here, agent_variables())?;
+        target.deadline = self.deadline;
+        let scratch = tempfile::Builder::new().prefix(crate::agent::folder::PREFIX).tempdir_in(root);
+        let scratch = scratch.map_err(LabError::io("create a folder in", root))?;
+        target.ask_inventory(scratch.path())?;
+        target.ask_inbox(scratch.path())?;
+        Ok(target)
+    }
+
+    fn deep(&self) -> Deep {
+        let depth = self.depth.unwrap_or(if self.deep { 2 } else { 1 });
+        Deep { depth, real: self.real || self.deep, whole: self.deep }
+    }
+
+    fn replay_options(&self) -> String {
+        let mut options = String::new();
+        let depth = if self.deep().depth > 1 { " --depth 2" } else { "" };
+        for (given, option) in [(self.deep, " --deep"), (self.real, " --real"), (!self.deep, depth)] {
+            options += if given { option } else { "" };
+        }
+        let path = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let given = [
+            ("--agent", self.agent.clone()),
+            ("--plan", self.plan.as_ref().map(path)),
+            ("--inputs", self.inputs.as_ref().map(path)),
+            ("--dir", self.dir.as_ref().map(path)),
+            (
+                "--deadline",
+                (duration(DEADLINE) != Ok(self.deadline)).then(|| format!("{}ms", self.deadline.as_millis())),
+            ),
+        ];
+        for (name, value) in given {
+            if let Some(value) = value {
+                options += &format!(" {name} {}", words::quote(&value));
+            }
+        }
+        options
+    }
+}
+
+impl RunArgs {
+    /// What to play how.
+    ///
+    /// # Errors
+    /// A method that does not exist.
+    pub fn options(&self) -> Result<Options, LabError> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let methods = self.methods()?;
+        if let (Some(file), false) = (self.gate.as_ref().filter(|file| !file.is_file()), self.bless) {
+            let file = file.display();
+            return Err(LabError::Usage(format!("there is no gate file {file}; --bless writes it")));
+        }
+        let whole = self.shard == Shard::WHOLE && self.target.plan.is_none();
+        let with_controls = whole && methods.iter().any(|method| method.name == "control");
+        Ok(Options {
+            jobs: self.jobs.map_or(cores, usize::from),
+            budget: self.budget,
+            shard: self.shard,
+            methods,
+            gate: self.gate.as_ref().map(|file| Gate { file: file.clone(), bless: self.bless, with_controls }),
+        })
+    }
+
+    fn methods(&self) -> Result<Vec<&'static Method>, LabError> {
+        let names = self.method.iter().map(|name| name.trim());
+        let mut chosen = Vec::new();
+        for name in names {
+            let method = method::named(name).ok_or_else(|| {
+                let known: Vec<_> = method::ALL.iter().map(|method| method.name).collect();
+                let known = known.join(", ");
+                LabError::Usage(format!("there is no method `{name}`; there are {known}"))
+            })?;
+            chosen.push(method.name);
+        }
+        let all = method::ALL.iter().filter_map(|method| method::named(method.name));
+        Ok(all.filter(|method| chosen.is_empty() || chosen.contains(&method.name)).collect())
+    }
+}
+
+/// The agent beside this program, as cargo builds them.
+fn workspace_agent() -> Result<PathBuf, LabError> {
+    let own = std::env::current_exe()
+        .map_err(|e| LabError::Internal(format!("this program does not know where it is: {e}")))?;
+    let beside = own.with_file_name("agent");
+    if beside.is_file() {
+        return Ok(beside);
+    }
+    Err(LabError::Usage(format!(
+        "there is no agent at {}: build it with `cargo build -p agent`, or name one with --agent",
+        beside.display()
+    )))
+}
+
+/// What GitHub Actions asks for, or a service that sets the same variables.
+#[must_use]
+pub fn github() -> GitHub {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    GitHub { annotations: set("GITHUB_ACTIONS").is_some(), summary: set("GITHUB_STEP_SUMMARY").map(PathBuf::from) }
+}
+
+/// Names of the variables that must not reach the agent by accident.
+fn agent_variables() -> Vec<OsString> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    let ours = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("AGENT_") || name.starts_with("OLLAMA_")
+    };
+    names.filter(ours).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_and_shards_are_read_and_nonsense_is_refused() {
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        for text in ["", "m", "5x", "-3s", "1e400h", "0", "0.0m"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert_eq!(shard("2/4"), Ok(Shard { number: 2, of: 4 }));
+        for text in ["", "2", "0/4", "5/4", "a/b", "1/0"] {
+            assert!(shard(text).is_err(), "{text}");
+        }
+    }
+}

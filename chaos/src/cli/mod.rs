@@ -1,0 +1,6 @@
+//! The command line. The only part that prints, reads the environment and knows
+//! of terminals.
+
+pub mod args;
+pub mod commands;
+pub mod progress;

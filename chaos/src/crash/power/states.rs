@@ -1,0 +1,234 @@
+//! Every disk that a power cut can leave during a log, each once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use super::enumerate::{Limits, subsets};
+use super::log::{Entry, Log, What};
+use super::model::{Disk, Effect, Node, Rules, change, folder_of};
+use super::tear::{Part, tears};
+use crate::crash::Image;
+use crate::report::model::{DiskReport, PendingReport};
+use crate::trace::FileId;
+
+/// What became of a pending change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It is lost.
+    Lost,
+    /// It arrived, as a whole or in part.
+    Kept(Part),
+}
+
+/// One disk after the cut.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The last entry that had happened: the latest moment at which this disk is
+    /// possible, because then most had been told.
+    pub moment: usize,
+    /// The entries that were pending, and what became of them.
+    pub pending: Vec<(usize, Fate)>,
+}
+
+/// The states of a log.
+pub struct States<'a> {
+    log: &'a Log,
+    safe: Vec<Option<usize>>,
+    /// Each distinct state, by the moment.
+    pub all: Vec<State>,
+    /// How many were made, equal ones included.
+    pub made: usize,
+    /// The most changes that were pending at one moment.
+    pub most_pending: usize,
+}
+
+/// The content of a file and its hash, by what was done to it.
+type Known = HashMap<(FileId, Vec<(usize, Part)>), (Arc<[u8]>, u64)>;
+
+/// Enumerates the states of a log under the strict rules.
+#[must_use]
+pub fn states<'a>(log: &'a Log, limits: &Limits, seed: u64) -> States<'a> {
+    let mut states = States::again(log);
+    let mut known = Known::new();
+    let mut latest: HashMap<u64, State> = HashMap::new();
+    for moment in 0..log.entries.len() {
+        let pending = states.pending(moment);
+        states.most_pending = states.most_pending.max(pending.len());
+        for fates in fates(log, &pending, limits, seed ^ moment as u64) {
+            states.made += 1;
+            let state = State { moment, pending: pending.iter().copied().zip(fates).collect() };
+            let key = states.build(&state, &mut known).1;
+            latest.insert(key, state);
+        }
+    }
+    states.all = latest.into_values().collect();
+    states.all.sort_by_cached_key(|state| (state.moment, format!("{:?}", state.pending)));
+    states
+}
+
+fn fates(log: &Log, pending: &[usize], limits: &Limits, seed: u64) -> Vec<Vec<Fate>> {
+    let keep = |kept: bool| if kept { Fate::Kept(Part::WHOLE) } else { Fate::Lost };
+    let whole = subsets(pending.len(), limits, seed);
+    let mut all: Vec<Vec<Fate>> = whole.into_iter().map(|kept| kept.into_iter().map(keep).collect()).collect();
+    if limits.tears == 0 {
+        return all;
+    }
+    for (place, entry) in pending.iter().enumerate() {
+        let What::Effect(Effect::Data { offset, data, .. }) = &log.entries[*entry].what else { continue };
+        for part in tears(*offset, data.len(), limits.tears) {
+            // The others all arrived, or only those that came before.
+            for others in [pending.len(), place] {
+                let fate = |i: usize| if i == place { Fate::Kept(part) } else { keep(i < others) };
+                all.push((0..pending.len()).map(fate).collect());
+            }
+        }
+    }
+    all
+}
+
+impl<'a> States<'a> {
+    /// To look at states of a log that are known already.
+    #[must_use]
+    pub fn again(log: &'a Log) -> Self {
+        States { log, safe: log.safe_after(Rules::Strict), all: vec![], made: 0, most_pending: 0 }
+    }
+
+    /// The changes that had happened at a moment and were not safe.
+    fn pending(&self, moment: usize) -> Vec<usize> {
+        let happened = (0..=moment).filter(|i| matches!(self.log.entries[*i].what, What::Effect(_)));
+        happened.filter(|i| self.safe[*i].is_none_or(|safe| safe > moment)).collect()
+    }
+
+    /// The disk of a state as a folder.
+    #[must_use]
+    pub fn image(&self, state: &State) -> Image {
+        self.build(state, &mut Known::new()).0.image()
+    }
+
+    fn build(&self, state: &State, known: &mut Known) -> (Disk, u64) {
+        let mut disk = self.log.base.clone();
+        let mut done: BTreeMap<FileId, Vec<(usize, Part)>> = BTreeMap::new();
+        let mut fates = state.pending.iter().peekable();
+        for (i, entry) in self.log.entries[..=state.moment].iter().enumerate() {
+            let What::Effect(effect) = &entry.what else { continue };
+            let fate = match fates.next_if(|(at, _)| *at == i) {
+                Some((_, fate)) => *fate,
+                None => Fate::Kept(Part::WHOLE),
+            };
+            match (fate, effect.file()) {
+                (Fate::Lost, _) => {}
+                (Fate::Kept(part), Some(file)) => done.entry(file).or_default().push((i, part)),
+                (Fate::Kept(_), None) => disk.rename(effect),
+            }
+        }
+        let mut hashes = BTreeMap::new();
+        for (file, changes) in done {
+            let (content, hash) = known.entry((file, changes)).or_insert_with_key(|(file, changes)| {
+                let mut content = disk.contents.get(file).map_or_else(Vec::new, |content| content.to_vec());
+                for (i, part) in changes {
+                    if let What::Effect(effect) = &self.log.entries[*i].what {
+                        change(&mut content, effect, *part);
+                    }
+                }
+                let mut hasher = DefaultHasher::new();
+                content.hash(&mut hasher);
+                (content.into(), hasher.finish())
+            });
+            disk.contents.insert(file, Arc::clone(content));
+            hashes.insert(file, *hash);
+        }
+        let key = key(&disk, &hashes);
+        (disk, key)
+    }
+
+    /// The state as it is reported.
+    #[must_use]
+    pub fn report(&self, state: &State) -> DiskReport {
+        let last = &self.log.entries[state.moment];
+        let pending = state.pending.iter().map(|(i, fate)| {
+            let entry = &self.log.entries[*i];
+            PendingReport { what: entry.text.clone(), at: entry.at.to_string(), fate: became(entry, *fate) }
+        });
+        let files = self.image(state).files.into_iter().map(|(name, bytes)| (name, bytes.len() as u64));
+        let after = format!("{} ({})", last.at, last.text);
+        DiskReport { after, pending: pending.collect(), files: files.collect() }
+    }
+
+    /// The state in words: what was pending, and what of it arrived.
+    #[must_use]
+    pub fn describe(&self, state: &State) -> String {
+        let report = self.report(state);
+        let mut text = format!("the power went after {}", report.after);
+        if report.pending.is_empty() {
+            text += "; everything was synced";
+        }
+        for pending in report.pending {
+            text += &format!("\n  not synced: {} ({}): {}", pending.what, pending.at, pending.fate);
+        }
+        text
+    }
+
+    /// Whether a journaling file system could leave this disk too: all names
+    /// that any later sync committed are there, and of the rest none without
+    /// those before it.
+    #[must_use]
+    pub fn journaled_too(&self, state: &State) -> bool {
+        let safe = self.log.safe_after(Rules::Journaled);
+        let mut lost_a_name = false;
+        for (i, fate) in &state.pending {
+            let lost = *fate == Fate::Lost;
+            if lost && safe[*i].is_some_and(|safe| safe <= state.moment) {
+                return false;
+            }
+            if matches!(&self.log.entries[*i].what, What::Effect(effect) if effect.file().is_none()) {
+                if lost_a_name && !lost {
+                    return false;
+                }
+                lost_a_name |= lost;
+            }
+        }
+        true
+    }
+}
+
+fn became(entry: &Entry, fate: Fate) -> String {
+    match (fate, &entry.what) {
+        (Fate::Lost, _) => "lost".to_owned(),
+        (Fate::Kept(part), What::Effect(Effect::Data { offset, data, .. })) if part != Part::WHOLE => {
+            let (from, to) = part.bytes(*offset, data.len());
+            format!("torn: bytes {from} to {to} arrived")
+        }
+        (Fate::Kept(_), _) => "arrived".to_owned(),
+    }
+}
+
+/// The same for two disks that show the same folder.
+fn key(disk: &Disk, changed: &BTreeMap<FileId, u64>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let there = |folder: &str| {
+        let mut folder = folder;
+        while !folder.is_empty() {
+            if !disk.folders.contains(folder) {
+                return false;
+            }
+            folder = folder_of(folder);
+        }
+        true
+    };
+    for folder in disk.folders.iter().filter(|folder| there(folder)) {
+        folder.hash(&mut hasher);
+    }
+    for (name, node) in disk.names.iter().filter(|(name, _)| there(folder_of(name))) {
+        name.hash(&mut hasher);
+        match node {
+            // A file that no entry touched is told by its number.
+            Node::File(file) => match changed.get(file) {
+                Some(hash) => (1_u8, hash).hash(&mut hasher),
+                None => (2_u8, file).hash(&mut hasher),
+            },
+            Node::Link(to) => (3_u8, to).hash(&mut hasher),
+        }
+    }
+    hasher.finish()
+}

@@ -1,0 +1,346 @@
+//! The evidence of one scenario as plain data. Judges read nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+use crate::agent::process::{Ended, Outcome};
+use crate::agent::stray::Stray;
+use crate::case::plan::PlanCase;
+use crate::schedule::{Kill, Sign};
+
+/// A row of `tasks`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskRow {
+    /// The task's id.
+    pub id: String,
+    /// Its goal.
+    pub goal: String,
+    /// `pending`, `running`, `done`, `failed` or what a later version adds.
+    pub status: String,
+}
+
+/// A row of `steps`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepRow {
+    /// The task's id.
+    pub task: String,
+    /// The step's index, from 0.
+    pub idx: usize,
+    /// The tool's name.
+    pub tool: String,
+    /// The input; a JSON string with the raw text where it is no JSON.
+    pub input: Value,
+    /// The status.
+    pub status: String,
+    /// The committed output.
+    pub output: Option<Value>,
+    /// The counter of attempts.
+    pub attempts: i64,
+}
+
+/// A row of `events`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventRow {
+    /// Position in the whole journal.
+    pub seq: i64,
+    /// Seconds since the epoch.
+    pub ts: f64,
+    /// The task's id.
+    pub task: String,
+    /// The run's id.
+    pub run: String,
+    /// The kind, e.g. `step_started`.
+    pub kind: String,
+    /// The step that it is about.
+    pub step: Option<usize>,
+    /// The event's own fields as they are stored.
+    pub data: String,
+}
+
+impl EventRow {
+    /// A field of the event's data, `Null` where there is none.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Value {
+        let data: Result<Value, _> = serde_json::from_str(&self.data);
+        data.map_or(Value::Null, |mut data| data[name].take())
+    }
+
+    /// `12 step_started:2` for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self.step {
+            Some(step) => format!("{} {}:{step}", self.seq, self.kind),
+            None => format!("{} {}", self.seq, self.kind),
+        }
+    }
+}
+
+/// The three tables as they stood at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tables {
+    /// By id.
+    pub tasks: Vec<TaskRow>,
+    /// By task and index.
+    pub steps: Vec<StepRow>,
+    /// By `seq`.
+    pub events: Vec<EventRow>,
+}
+
+impl Tables {
+    /// The row of a task.
+    #[must_use]
+    pub fn task(&self, id: &str) -> Option<&TaskRow> {
+        self.tasks.iter().find(|row| row.id == id)
+    }
+
+    /// The steps of a task in order.
+    pub fn steps_of<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a StepRow> {
+        self.steps.iter().filter(move |row| row.task == id)
+    }
+
+    /// One step of a task.
+    #[must_use]
+    pub fn step(&self, id: &str, idx: usize) -> Option<&StepRow> {
+        self.steps.iter().find(|row| row.task == id && row.idx == idx)
+    }
+
+    /// The journal of a task in order.
+    pub fn events_of<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a EventRow> {
+        self.events.iter().filter(move |row| row.task == id)
+    }
+
+    /// Indexes of a task's steps that have this status.
+    #[must_use]
+    pub fn with_status(&self, id: &str, status: &str) -> Vec<usize> {
+        self.steps_of(id).filter(|row| row.status == status).map(|row| row.idx).collect()
+    }
+
+    /// Whether a step is committed as done.
+    #[must_use]
+    pub fn is_done(&self, id: &str, idx: usize) -> bool {
+        self.step(id, idx).is_some_and(|row| row.status == "done")
+    }
+
+    /// Everything of one task and nothing else.
+    #[must_use]
+    pub fn only(&self, id: &str) -> Self {
+        Self {
+            tasks: self.task(id).cloned().into_iter().collect(),
+            steps: self.steps_of(id).cloned().collect(),
+            events: self.events_of(id).cloned().collect(),
+        }
+    }
+}
+
+/// What lay in the folder while no process of the agent was at work.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    /// The tables.
+    pub tables: Tables,
+    /// What is wrong with the database as such, by SQLite's own checks.
+    pub faults: Vec<String>,
+    /// Every file but the database's own, its locks, the plan, the inputs and the
+    /// action log: relative path -> bytes.
+    pub world: BTreeMap<String, Vec<u8>>,
+    /// The action log's bytes, where the case has one and it is there. Its lines
+    /// have times in them, so that it is no effect to be compared byte by byte.
+    pub log: Option<Vec<u8>>,
+    /// What the lab has made of the log after this look: the next run finds this.
+    pub damaged_log: Option<Vec<u8>>,
+    /// When each of these files was written last.
+    pub written: BTreeMap<String, SystemTime>,
+    /// The files that are neither world nor input: locks, the database's own.
+    pub own_files: Vec<String>,
+}
+
+/// What must become of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// It ends by itself with this exit code.
+    Ends(i32),
+    /// It dies of SIGKILL; an end by itself means that the kill missed.
+    Dies,
+    /// It dies of SIGKILL or ends with 0: nobody knows where the kill lands.
+    MayDie,
+    /// It ends by this signal, or with 128 + its number.
+    Interrupted(Sign),
+    /// It finds the lock taken, says 3 and changes nothing.
+    Refused,
+    /// One of several at once: 0 or 3.
+    Contends,
+    /// It is stopped for a while, goes on and ends with 0.
+    Survives,
+}
+
+/// One `run` of the agent.
+#[derive(Debug, Clone)]
+pub struct RunRecord {
+    /// The task that it worked on.
+    pub task: String,
+    /// What was meant to end it.
+    pub kill: Option<Kill>,
+    /// What had to become of it.
+    pub expect: Expect,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Whether the lab sent it a signal from outside.
+    pub signalled: bool,
+    /// The folder after it; `None` where other processes were at work.
+    pub after: Option<Snapshot>,
+}
+
+impl RunRecord {
+    /// Whether the kernel says that it died of SIGKILL.
+    #[must_use]
+    pub fn was_killed(&self) -> bool {
+        self.outcome.ended == Ended::Signaled(9)
+    }
+
+    /// Whether it got the lock and announced itself: `Some` where that can be
+    /// told from how it ended, `None` where nobody can know.
+    #[must_use]
+    pub fn got_the_lock(&self, finished_before: bool) -> Option<bool> {
+        if finished_before {
+            return Some(false);
+        }
+        match self.outcome.ended {
+            Ended::Exited(3) => Some(false),
+            Ended::Exited(0 | 2) if self.expect != Expect::Contends => Some(true),
+            Ended::Signaled(_) => match &self.kill {
+                Some(Kill::Point(point)) if point.is_of_contract() => Some(true),
+                Some(Kill::Signal { .. }) => Some(true),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// How the task of a scenario must end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskEnd {
+    /// All steps done.
+    Done,
+    /// Given up after the attempt limit.
+    Failed,
+}
+
+/// Everything that was seen in one scenario.
+#[derive(Debug, Clone)]
+pub struct Evidence {
+    /// The plan that was played.
+    pub case: Arc<PlanCase>,
+    /// The tasks that were created with it.
+    pub tasks: Vec<String>,
+    /// How each of them must end.
+    pub end: TaskEnd,
+    /// The `create` processes.
+    pub creates: Vec<Outcome>,
+    /// The folder after the creates.
+    pub created: Snapshot,
+    /// The runs, in the order in which they were started.
+    pub runs: Vec<RunRecord>,
+    /// Tables that a reader saw while a run was at work.
+    pub observed: Vec<Tables>,
+    /// Processes that were still alive at the end of the scenario. They have been
+    /// ended.
+    pub strays: Vec<Stray>,
+}
+
+impl Evidence {
+    /// The last look at the folder.
+    #[must_use]
+    pub fn last(&self) -> &Snapshot {
+        self.before(self.runs.len())
+    }
+
+    /// The last look at the folder before run number `run`.
+    #[must_use]
+    pub fn before(&self, run: usize) -> &Snapshot {
+        let earlier = self.runs[..run].iter().rev();
+        earlier.filter_map(|run| run.after.as_ref()).next().unwrap_or(&self.created)
+    }
+
+    /// Whether nothing has been stored up to run number `run`: an agent that
+    /// creates its own tasks may be killed before it has, and then has no database
+    /// that could be in order.
+    #[must_use]
+    pub fn is_unborn(&self, run: usize) -> bool {
+        let looks = self.runs[..run].iter().filter_map(|run| run.after.as_ref());
+        self.case.is_inbox() && looks.chain([&self.created]).all(|look| look.tables.tasks.is_empty())
+    }
+
+    /// Every look at the folder, in order, with words for when it was; from the
+    /// first one on that has anything to show.
+    pub fn snapshots(&self) -> impl Iterator<Item = (String, &Snapshot)> {
+        let runs = self.runs.iter().enumerate();
+        let later = runs.filter_map(|(i, run)| {
+            let after = run.after.as_ref().filter(|_| !self.is_unborn(i + 1))?;
+            Some((format!("after {}", self.label(i)), after))
+        });
+        let created = (!self.is_unborn(0)).then(|| ("after create".to_owned(), &self.created));
+        created.into_iter().chain(later)
+    }
+
+    /// Every state of the tables that was seen, live ones included.
+    pub fn all_tables(&self) -> impl Iterator<Item = (String, &Tables)> {
+        let live = self.observed.iter().enumerate();
+        self.snapshots()
+            .map(|(when, snapshot)| (when, &snapshot.tables))
+            .chain(live.map(|(i, tables)| (format!("in live look {}", i + 1), tables)))
+    }
+
+    /// `run 2 of t1 (killed at after_effect:1)` for people.
+    #[must_use]
+    pub fn label(&self, run: usize) -> String {
+        let record = &self.runs[run];
+        let same = self.runs[..run].iter().filter(|r| r.task == record.task);
+        let nth = same.count() + 1;
+        match &record.kill {
+            Some(kill) => format!("run {nth} of {} ({kill})", record.task),
+            None => format!("run {nth} of {}", record.task),
+        }
+    }
+
+    /// Kills that hit and were followed by another run of the same task.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        let resumed = |i: usize| {
+            let task = &self.runs[i].task;
+            self.runs[i + 1..].iter().any(|later| later.task == *task)
+        };
+        let hit = (0..self.runs.len()).filter(|&i| self.runs[i].was_killed() && resumed(i));
+        hit.count() as u64
+    }
+}
+
+/// The outcome of the same tasks without any crash.
+#[derive(Debug, Clone)]
+pub struct Baseline {
+    /// What was seen.
+    pub evidence: Evidence,
+    /// For each step, whether two clean runs had the same output, so that a
+    /// crash must not change it either.
+    pub comparable: Vec<bool>,
+    /// Contents that a file may rightly have at the moments between steps,
+    /// beside its final one.
+    pub between: BTreeMap<String, Vec<Vec<u8>>>,
+}
+
+impl Baseline {
+    /// How the folder looks in the end.
+    #[must_use]
+    pub fn last(&self) -> &Snapshot {
+        self.evidence.last()
+    }
+
+    /// How long the clean run took, in seconds.
+    #[must_use]
+    pub fn run_seconds(&self) -> f64 {
+        let runs = self.evidence.runs.iter().map(|run| run.outcome.seconds());
+        runs.fold(0.0, f64::max)
+    }
+}

@@ -1,0 +1,53 @@
+//! What all scenarios of one run of the lab share.
+
+use std::path::PathBuf;
+
+use crate::agent::target::Target;
+
+/// Fuzz cases a plan, where nobody chooses.
+pub const DEFAULT_CASES: u32 = 256;
+
+/// The lab's equipment: whom it tests, where, and with which luck.
+#[derive(Debug, Clone)]
+pub struct Lab {
+    /// The agent under test.
+    pub target: Target,
+    /// Below which folder the scenarios' folders are made.
+    pub root: PathBuf,
+    /// Every random choice follows from it.
+    pub seed: u64,
+    /// How many cases the method `fuzz` plays.
+    pub cases: u32,
+    /// How far the methods of the tracer go.
+    pub deep: Deep,
+    /// What a replay command needs beside the scenario, e.g. ` --agent ./mine`.
+    pub replay_options: String,
+}
+
+/// How far the methods of the tracer go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Deep {
+    /// How often `exhaust` kills: 2 kills the resume of each state again.
+    pub depth: u8,
+    /// Whether `exhaust` checks its states by true kills.
+    pub real: bool,
+    /// Whether `power`, `faults` and `pause` leave nothing out.
+    pub whole: bool,
+}
+
+impl Lab {
+    /// The whole command that plays `subject` (a scenario's id) again.
+    #[must_use]
+    pub fn replay_command(&self, subject: &str) -> String {
+        format!("chaos replay '{subject}' --seed {}{}", self.seed, self.replay_options)
+    }
+
+    /// A seed of its own for everything that is called `name`.
+    #[must_use]
+    pub fn seed_for(&self, name: &str) -> u64 {
+        // FNV-1a: stable across versions of Rust, unlike the standard hasher.
+        let start = 0xcbf2_9ce4_8422_2325 ^ self.seed;
+        let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        name.bytes().fold(start, step)
+    }
+}

@@ -1,0 +1,335 @@
+//! One fresh folder for one scenario. Below it `world` is the agent's working
+//! folder (plan, inputs, `state.db`, artifacts) and `lab` holds what the lab
+//! needs for itself, so that nothing of the lab can be taken for an effect.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tempfile::TempDir;
+
+use crate::agent::process::{Launch, Outcome, Running};
+use crate::agent::stray::{self, Stray};
+use crate::agent::target::Target;
+use crate::case::inbox;
+use crate::case::plan::{PLAN_FILE, PlanCase};
+use crate::error::LabError;
+use crate::look::facts::{Snapshot, Tables};
+use crate::look::reader;
+use crate::schedule::CrashPoint;
+use crate::trace::{Recorder, Traced, Watch, trace};
+
+/// The database's name in the agent's working folder.
+pub const DB_FILE: &str = "state.db";
+
+/// What SQLite appends to the name of a database for the files that its content is in: itself, its log, and the
+/// journal that undoes a change that a cut left half done.
+pub const DB_SUFFIXES: [&str; 3] = ["", "-wal", "-journal"];
+
+/// Where folders go if nobody chooses: memory, where there is such a file system.
+#[must_use]
+pub fn default_root() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+}
+
+/// One scenario's folder. Dropped, it is removed and what the agent left
+/// running is ended.
+pub struct Sandbox {
+    dir: TempDir,
+    case: Arc<PlanCase>,
+    launched: usize,
+    /// How many had been launched when strays were looked for last.
+    swept: usize,
+}
+
+impl Sandbox {
+    /// A fresh folder below `root` with the plan and its inputs.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be created.
+    pub fn new(root: &Path, case: &Arc<PlanCase>) -> Result<Self, LabError> {
+        let sandbox = Self::empty(root, case)?;
+        if !case.is_inbox() {
+            sandbox.write(PLAN_FILE, case.text.as_bytes())?;
+        }
+        for (name, content) in &case.files {
+            sandbox.write(name, content)?;
+        }
+        Ok(sandbox)
+    }
+
+    /// A folder without any file.
+    ///
+    /// # Errors
+    /// A folder that cannot be created.
+    pub fn empty(root: &Path, case: &Arc<PlanCase>) -> Result<Self, LabError> {
+        let mut builder = tempfile::Builder::new();
+        let made = builder.prefix(crate::agent::folder::PREFIX).tempdir_in(root);
+        let dir = made.map_err(LabError::io("create a folder in", root))?;
+        for name in ["world", "lab"] {
+            let path = dir.path().join(name);
+            std::fs::create_dir(&path).map_err(LabError::io("create", &path))?;
+        }
+        Ok(Self { dir, case: Arc::clone(case), launched: 0, swept: 0 })
+    }
+
+    /// A second folder with the same content, for another continuation of the
+    /// same past. Only while no process is at work in this one.
+    ///
+    /// # Errors
+    /// A file that cannot be copied.
+    pub fn fork(&self, root: &Path) -> Result<Self, LabError> {
+        let twin = Self::empty(root, &self.case)?;
+        copy_tree(&self.world(), &twin.world())?;
+        Ok(twin)
+    }
+
+    /// The agent's working folder.
+    #[must_use]
+    pub fn world(&self) -> PathBuf {
+        self.dir.path().join("world")
+    }
+
+    /// The agent's database.
+    #[must_use]
+    pub fn db(&self) -> PathBuf {
+        self.world().join(DB_FILE)
+    }
+
+    fn lab(&self) -> PathBuf {
+        self.dir.path().join("lab")
+    }
+
+    /// Writes a file into the agent's working folder.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), LabError> {
+        let path = self.world().join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(LabError::io("create", parent))?;
+        }
+        std::fs::write(&path, content).map_err(LabError::io("write", &path))
+    }
+
+    /// Starts the agent here with `--db state.db` before `args`.
+    ///
+    /// # Errors
+    /// An agent that cannot be started.
+    pub fn start(
+        &mut self,
+        target: &Target,
+        args: &[&str],
+        env: &[(&'static str, String)],
+    ) -> Result<Running, LabError> {
+        self.launched += 1;
+        let stem = self.lab().join(format!("p{}", self.launched));
+        let mut words = vec!["--db", DB_FILE];
+        words.extend(args);
+        let world = self.world();
+        Launch::new(target, &words, &world, &stem).env(env.to_vec()).start()
+    }
+
+    /// Runs the agent here to its end like [`Sandbox::start`], under the tracer.
+    ///
+    /// # Errors
+    /// See [`trace`].
+    pub fn traced(
+        &mut self,
+        target: &Target,
+        args: &[&str],
+        env: &[(&'static str, String)],
+        recorder: &mut Recorder,
+        watch: &mut (dyn Watch + Send),
+    ) -> Result<Traced, LabError> {
+        self.launched += 1;
+        let stem = self.lab().join(format!("p{}", self.launched));
+        let mut words = vec!["--db", DB_FILE];
+        words.extend(args);
+        let world = self.world();
+        let launch = Launch::new(target, &words, &world, &stem).env(env.to_vec());
+        trace(&launch, recorder, watch)
+    }
+
+    /// Waits for a process of this folder to end.
+    ///
+    /// # Errors
+    /// See [`Running::finish`].
+    pub fn finish(&mut self, running: Running) -> Result<Outcome, LabError> {
+        running.finish()
+    }
+
+    /// Ends what still runs here, wherever it has gone, when all processes that
+    /// were launched have ended. Once for a whole scenario: it looks at every
+    /// process of the system.
+    #[must_use]
+    pub fn strays(&mut self) -> Vec<Stray> {
+        if self.swept == self.launched {
+            return Vec::new();
+        }
+        self.swept = self.launched;
+        stray::end_below(self.dir.path())
+    }
+
+    /// Plays `create` for a task.
+    ///
+    /// # Errors
+    /// An agent that cannot be started.
+    pub fn create(&mut self, target: &Target, task: &str) -> Result<Outcome, LabError> {
+        let running = self.start(target, &["create", task, PLAN_FILE], &[])?;
+        self.finish(running)
+    }
+
+    /// Where the next process shall record its crash points.
+    #[must_use]
+    pub fn record_file(&self) -> PathBuf {
+        self.lab().join(format!("record{}", self.launched + 1))
+    }
+
+    /// Reads what a process recorded; nothing where it left no file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and lines that are no crash points.
+    pub fn recorded(file: &Path) -> Result<Option<Vec<CrashPoint>>, LabError> {
+        if !file.exists() {
+            return Ok(None);
+        }
+        let text = std::fs::read_to_string(file).map_err(LabError::io("read", file))?;
+        let points = text.lines().map(|line| {
+            line.parse::<CrashPoint>()
+                .map_err(|e| LabError::Inventory(format!("the agent recorded what is no crash point: {e}")))
+        });
+        points.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// The action log's bytes, where there is one.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn log(&self) -> Result<Option<Vec<u8>>, LabError> {
+        let path = self.world().join(inbox::LOG);
+        if path.exists() { content(&path).map(Some) } else { Ok(None) }
+    }
+
+    /// Looks at the folder while no process is at work in it.
+    ///
+    /// # Errors
+    /// Files that cannot be read.
+    pub fn look(&self) -> Result<Snapshot, LabError> {
+        let (tables, faults) = reader::read_at_rest(&self.db(), &self.lab())?;
+        self.look_around(tables, faults)
+    }
+
+    /// Like [`Sandbox::look`] where the database is known already.
+    ///
+    /// # Errors
+    /// Files that cannot be read.
+    pub fn look_around(&self, tables: Tables, faults: Vec<String>) -> Result<Snapshot, LabError> {
+        let mut world = BTreeMap::new();
+        let mut written = BTreeMap::new();
+        let mut own_files = Vec::new();
+        let root = self.world();
+        walk(&root, &mut |path| {
+            let name = relative(&root, path);
+            if name.starts_with(DB_FILE) {
+                own_files.push(name);
+            } else if !self.case.is_input(&name) && !self.case.is_log(&name) {
+                written.insert(name.clone(), written_at(path)?);
+                world.insert(name, content(path)?);
+            }
+            Ok(())
+        })?;
+        own_files.sort();
+        let log = if self.case.is_inbox() { self.log()? } else { None };
+        Ok(Snapshot { tables, faults, world, log, damaged_log: None, written, own_files })
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // What nobody asked for is told by nobody, but must not stay either.
+        if self.swept != self.launched {
+            stray::kill_below(self.dir.path());
+        }
+    }
+}
+
+fn relative(root: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(root).unwrap_or(path);
+    below.to_string_lossy().into_owned()
+}
+
+/// A file's bytes; for a symbolic link, where it points.
+fn content(path: &Path) -> Result<Vec<u8>, LabError> {
+    if path.is_symlink() {
+        let to = std::fs::read_link(path).map_err(LabError::io("read", path))?;
+        return Ok(format!("-> {}", to.display()).into_bytes());
+    }
+    std::fs::read(path).map_err(LabError::io("read", path))
+}
+
+fn written_at(path: &Path) -> Result<SystemTime, LabError> {
+    let meta = std::fs::symlink_metadata(path);
+    meta.and_then(|meta| meta.modified()).map_err(LabError::io("look at", path))
+}
+
+fn walk(dir: &Path, visit: &mut dyn FnMut(&Path) -> Result<(), LabError>) -> Result<(), LabError> {
+    for entry in std::fs::read_dir(dir).map_err(LabError::io("read", dir))? {
+        let entry = entry.map_err(LabError::io("read", dir))?;
+        let kind = entry.file_type().map_err(LabError::io("read", dir))?;
+        if kind.is_dir() {
+            walk(&entry.path(), visit)?;
+        } else {
+            visit(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies with the times of writing: they tell whether a result was made again.
+fn copy_tree(from: &Path, to: &Path) -> Result<(), LabError> {
+    walk(from, &mut |path| {
+        let target = to.join(relative(from, path));
+        if let Some(parent) = target.parent() {
+            std::fs::create_dir_all(parent).map_err(LabError::io("create", parent))?;
+        }
+        std::fs::copy(path, &target).map_err(LabError::io("copy", path))?;
+        let time = written_at(path)?;
+        let file = std::fs::File::options().append(true).open(&target);
+        file.and_then(|file| file.set_modified(time)).map_err(LabError::io("date", &target))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_agent_made_is_world() {
+        let root = tempfile::tempdir().expect("dir");
+        let sandbox = Sandbox::new(root.path(), &Arc::new(PlanCase::report())).expect("sandbox");
+        for (name, content) in [("artifacts/t1-2.md", "text"), ("state.db-wal", "log"), ("state.db.t1.lock", "")] {
+            sandbox.write(name, content.as_bytes()).expect("write");
+        }
+        let look = sandbox.look().expect("look");
+        assert_eq!(look.world.keys().collect::<Vec<_>>(), ["artifacts/t1-2.md"]);
+        assert_eq!(look.own_files, ["state.db-wal", "state.db.t1.lock"]);
+        assert_eq!(look.faults, ["there is no database"]);
+        let twin = sandbox.fork(root.path()).expect("fork");
+        assert_eq!(twin.look().expect("look"), look);
+    }
+
+    #[test]
+    fn recorded_points_are_read_and_a_bad_line_is_refused() {
+        let dir = tempfile::tempdir().expect("dir");
+        let file = dir.path().join("record");
+        assert_eq!(Sandbox::recorded(&file).expect("read"), None);
+        std::fs::write(&file, "run.started\nbefore_effect:0\nx.y:1#2\n").expect("write");
+        let points = Sandbox::recorded(&file).expect("read").expect("points");
+        assert_eq!(points[2].hit, 2);
+        std::fs::write(&file, "Before effect\n").expect("write");
+        assert!(Sandbox::recorded(&file).is_err());
+    }
+}

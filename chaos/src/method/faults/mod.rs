@@ -1,0 +1,212 @@
+//! Each call that changes or syncs the folder fails once: EIO, ENOSPC, EINTR and
+//! EAGAIN, and writes that write only half. Then one run without any fault: the
+//! outcome must be right, nothing may hang, and success may not have been told
+//! where a power cut could have taken it back.
+
+mod create;
+
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::Method;
+use super::exhaust::{is_own, not_here, remark};
+use crate::agent::process::{Ended, Outcome};
+use crate::crash::power::acks::survived;
+use crate::crash::power::enumerate::Limits;
+use crate::crash::power::log::{Blow, Scribe, strike};
+use crate::crash::power::{Log, states};
+use crate::crash::{Frame, Image, database};
+use crate::error::LabError;
+use crate::judge::verdict::Verdict;
+use crate::look::facts::{Expect, RunRecord, Snapshot};
+use crate::look::sandbox::{DB_FILE, Sandbox};
+use crate::play::prepared::Bench;
+use crate::play::reel::Reel;
+use crate::play::resume::{run_again, to_the_end};
+use crate::play::scenario::{Played, Scenario};
+use crate::play::stage::{Env, TASK};
+use crate::report::model::VerdictKind;
+use crate::trace::{self, Class, Verb};
+
+/// See the file's head.
+pub(super) const METHOD: Method = Method {
+    name: "faults",
+    about: "each system call fails once, or writes half; then a run without faults",
+    scenarios,
+};
+
+/// What the disks after a success are taken from.
+const LIMITS: Limits = Limits { all_up_to: 4, samples: 8, tears: 1, most: usize::MAX };
+
+/// So many calls of a plan are failed in an everyday run; more where it makes more
+/// than that outside the database.
+const BOUNDED: usize = 25;
+
+fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    if !trace::available() {
+        return Ok(vec![not_here(bench, METHOD.name)]);
+    }
+    let mut all = if bench.case.is_inbox() { Vec::new() } else { create::scenarios(bench)? };
+    let reel = Arc::new(Reel::of_run(bench)?);
+    all.extend(chosen(bench, &reel.tape.frames).into_iter().map(|at| scenario(bench, &reel, at)));
+    Ok(all)
+}
+
+/// The calls to fail: all; or in an everyday run some of the plan's own, and of
+/// these all that are outside the database, whose calls are the same in every plan.
+fn chosen(bench: &Bench, frames: &[Frame]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..frames.len()).collect();
+    if bench.lab.deep.whole {
+        return places;
+    }
+    places.retain(|at| is_own(bench, &frames[*at].at));
+    let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("faults/{}", bench.case.name)));
+    let (mut of_database, mut places): (Vec<usize>, Vec<usize>) =
+        places.into_iter().partition(|at| frames[*at].call.path.starts_with(DB_FILE));
+    while !of_database.is_empty() && places.len() + of_database.len() > BOUNDED {
+        of_database.remove(luck.random_range(0..of_database.len()));
+    }
+    places.extend(of_database);
+    places.sort_unstable();
+    places
+}
+
+/// The ways in which a call can fail.
+pub(super) fn ways(bench: &Bench, frame: &Frame) -> Vec<(String, Verb)> {
+    let all = [Errno::EIO, Errno::ENOSPC, Errno::EINTR, Errno::EAGAIN];
+    let few = if bench.lab.deep.whole { 4 } else { 2 };
+    let mut ways: Vec<_> = all.into_iter().take(few).map(|e| (format!("{e:?}"), Verb::Fail(e))).collect();
+    if frame.call.class == Class::Change && frame.call.bytes > 1 {
+        ways.push(("short".to_owned(), Verb::Shorten(frame.call.bytes / 2)));
+    }
+    ways
+}
+
+fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
+    let frame = reel.tape.frames[at].clone();
+    let ways = ways(bench, &frame);
+    let names: Vec<&str> = ways.iter().map(|(name, _)| name.as_str()).collect();
+    let title =
+        format!("{} on {} fails with {}, then a run without faults", frame.at, frame.call.path, names.join(", "));
+    let what = frame.at.to_string();
+    let reel = Arc::clone(reel);
+    let play = move |bench: &Bench| {
+        let note = remark(reel.tape.threads, &reel.tape.blind);
+        each(&ways, &frame, note, |verb| fail(bench, &reel, &frame, Blow { call: at, verb }))
+    };
+    Scenario::new(METHOD.name, bench, &what, title, play)
+}
+
+/// Plays a call's failures one after another; what was found says which it was.
+///
+/// # Errors
+/// The lab's own failures.
+pub(super) fn each(
+    ways: &[(String, Verb)],
+    frame: &Frame,
+    note: Option<String>,
+    fail: impl Fn(Verb) -> Result<Played, LabError>,
+) -> Result<Played, LabError> {
+    let mut sum = Played { note, ..Played::default() };
+    for (name, verb) in ways {
+        let mut played = fail(*verb)?;
+        (sum.cycles, sum.checked) = (sum.cycles + 1, sum.checked + played.checked);
+        for finding in &mut played.findings {
+            finding.why = format!("{name} at {} on {}: {}", frame.at, frame.call.path, finding.why);
+        }
+        if played.verdict() != VerdictKind::Holds || sum.findings.is_empty() {
+            sum.evidence = played.evidence;
+        }
+        sum.findings.extend(played.findings);
+    }
+    Ok(sum)
+}
+
+fn fail(bench: &Bench, reel: &Reel, frame: &Frame, blow: Blow) -> Result<Played, LabError> {
+    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+    let base = &reel.tape.images[0];
+    base.write(&sandbox.world())?;
+    let words = bench.case.words(TASK);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    // Only a sync that failed leads to the question what a power cut could take back.
+    // On the way to a stored task it is not asked: SQLite makes the database's files
+    // there, and tells nobody that the sync of their folder has failed.
+    let stored = reel.tape.before(blow.call).task(TASK).is_some();
+    let promised = stored && frame.call.class == Class::Sync && matches!(blow.verb, Verb::Fail(_));
+    let (outcome, log) = if promised {
+        let mut scribe = Scribe::new(&bench.lab, &sandbox, base)?;
+        scribe.process(&mut sandbox, &words, &Env::new(), Some(blow))?;
+        let log = scribe.finish();
+        (log.processes[0].1.clone(), Some(log))
+    } else {
+        (strike(&bench.lab, &mut sandbox, &words, &Env::new(), blow)?, None)
+    };
+    let succeeded = outcome.ended == Ended::Exited(0);
+    let mut past = reel.past.clone();
+    past.runs.push(faulted(outcome, sandbox.look()?));
+    let evidence = to_the_end(bench, &mut sandbox, past, &Env::new())?;
+    let mut played = Played::judged(evidence, &bench.baseline);
+    if let (true, Some(log)) = (succeeded, log) {
+        played.and("no_false_success", no_false_success(bench, reel, &log)?);
+    }
+    Ok(played)
+}
+
+/// A run with a fault may end with any code that it has words for, but it must end.
+fn faulted(outcome: Outcome, after: Snapshot) -> RunRecord {
+    let code = match outcome.ended {
+        Ended::Exited(code) if !outcome.stderr.trim().is_empty() => code,
+        _ => 0,
+    };
+    let expect = Expect::Ends(code);
+    RunRecord { task: TASK.to_owned(), kill: None, expect, outcome, signalled: false, after: Some(after) }
+}
+
+/// Whether every disk that a power cut can leave right after the success still
+/// leads to the outcome that was told.
+fn no_false_success(bench: &Bench, reel: &Reel, log: &Log) -> Result<Verdict, LabError> {
+    let found = states(log, &LIMITS, bench.lab.seed);
+    let end = log.entries.len() - 1;
+    for state in found.all.iter().filter(|state| state.moment == end) {
+        let image: Image = found.image(state);
+        let seen = Arc::new(database(&bench.lab, &image)?);
+        let entry = &log.entries[end];
+        let lost = survived(&entry.told, &seen.0);
+        let verdict = if lost.holds() {
+            let whole = &log.processes[0].1;
+            let resumed = run_again(bench, &reel.past, &entry.at, whole, &image, &seen, &Env::new())?;
+            let played = Played::judged(resumed.evidence, &bench.baseline);
+            let why = played.findings.iter().map(|finding| format!("{}: {}", finding.invariant, finding.why));
+            Verdict::of(&why.collect::<Vec<_>>())
+        } else {
+            lost
+        };
+        if let Verdict::Violated(why) = verdict {
+            return Ok(Verdict::Violated(format!("it ended with 0, and {}\n{why}", found.describe(state))));
+        }
+    }
+    Ok(Verdict::Holds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Story;
+
+    #[test]
+    fn a_run_with_a_fault_may_end_with_any_code_that_it_has_words_for() {
+        let mut story = Story::clean();
+        let mut outcome = story.evidence.creates[0].clone();
+        let mut expect = |outcome: &Outcome| faulted(outcome.clone(), story.last().clone()).expect;
+        outcome.ended = Ended::Exited(74);
+        outcome.stderr = "agent: disk I/O error\n".to_owned();
+        assert_eq!(expect(&outcome), Expect::Ends(74));
+        outcome.stderr.clear();
+        assert_eq!(expect(&outcome), Expect::Ends(0), "which it did not");
+        outcome.ended = Ended::Hung;
+        assert_eq!(expect(&outcome), Expect::Ends(0));
+    }
+}

@@ -1,0 +1,107 @@
+//! The method `pause` with a neighbour: the run is frozen at each call of its last
+//! step while a run of another task, which was killed in that step, recovers and
+//! goes to its end. The frozen one must not notice.
+
+use std::sync::Arc;
+
+use super::{METHOD, freeze, is_of_database, missed};
+use crate::agent::process::Outcome;
+use crate::crash::{Frame, Tape, record};
+use crate::error::LabError;
+use crate::judge::verdict::Verdict;
+use crate::look::facts::{Baseline, Evidence, Expect, RunRecord, Snapshot, Tables, TaskEnd};
+use crate::look::sandbox::Sandbox;
+use crate::play::prepared::{Bench, task_names};
+use crate::play::scenario::{Played, Scenario};
+use crate::play::stage::{Env, Stage, TASK};
+use crate::schedule::{CrashPoint, Kill};
+
+/// The run of a task whose neighbour was killed before.
+struct Reel {
+    before: Evidence,
+    tape: Tape,
+}
+
+/// See the file's head.
+///
+/// # Errors
+/// The lab's own failures.
+pub(super) fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+    let reel = Arc::new(reel(bench)?);
+    // Of the last step's tool, what it does outside the database.
+    let tool = format!(":{}", bench.last_step());
+    let of_tool = |at: &Frame| at.at.phase.ends_with(&tool) && !at.at.phase.starts_with("next:");
+    let own = |frame: &Frame| bench.lab.deep.whole || of_tool(frame) && !is_of_database(frame);
+    let places = reel.tape.frames.iter().enumerate().filter(|(_, frame)| own(frame));
+    Ok(places.map(|(at, _)| scenario(bench, &reel, at)).collect())
+}
+
+fn reel(bench: &Bench) -> Result<Reel, LabError> {
+    let tasks = task_names(2);
+    let mut stage = Stage::new(&bench.lab, &bench.case, &tasks)?;
+    let kill = Kill::Point(CrashPoint::new("before_effect", bench.last_step()));
+    stage.run(&tasks[1], Some(&kill), Expect::Dies, &[])?;
+    let tape = record(&bench.lab, &mut stage.sandbox, &["run", TASK], &Env::new())?;
+    Ok(Reel { before: stage.close(TaskEnd::Done), tape })
+}
+
+fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
+    let point = &reel.tape.frames[at].at;
+    let title = format!("frozen before {point} while a killed neighbour recovers and goes to its end, then let go");
+    let what = format!("neighbour, {point}");
+    let reel = Arc::clone(reel);
+    Scenario::new(METHOD.name, bench, &what, title, move |bench| play(bench, &reel, at))
+}
+
+fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
+    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+    reel.tape.images[0].write(&sandbox.world())?;
+    let mut evidence = reel.before.clone();
+    let neighbour = evidence.tasks[1].clone();
+    let Some(pair) = freeze(bench, &mut sandbox, at, &neighbour)? else { return Ok(missed(at)) };
+    evidence.runs.push(run(&neighbour, pair.other, None));
+    evidence.runs.push(run(TASK, pair.frozen, Some(sandbox.look()?)));
+    evidence.strays = sandbox.strays();
+    let baseline = bench.baseline_of_tasks(evidence.tasks.len())?;
+    let undisturbed = undisturbed(&evidence, &baseline);
+    let mut played = Played::judged(evidence, &baseline);
+    played.and("undisturbed", undisturbed);
+    played.cycles = 1;
+    played.note = pair.stalled;
+    Ok(played)
+}
+
+fn run(task: &str, outcome: Outcome, after: Option<Snapshot>) -> RunRecord {
+    RunRecord { task: task.to_owned(), kill: None, expect: Expect::Ends(0), outcome, signalled: false, after }
+}
+
+/// The frozen run has journaled what a run does that has no neighbour: no attempt
+/// has failed for another task's recovery.
+fn undisturbed(evidence: &Evidence, baseline: &Baseline) -> Verdict {
+    let events = |tables: &Tables| -> Vec<(String, Option<usize>)> {
+        tables.events_of(TASK).map(|event| (event.kind.clone(), event.step)).collect()
+    };
+    let (is, must) = (events(&evidence.last().tables), events(&baseline.last().tables));
+    if is == must {
+        return Verdict::Holds;
+    }
+    let at = is.iter().zip(&must).take_while(|(is, must)| is == must).count();
+    let shown = is.get(at).map_or_else(|| "nothing more".to_owned(), |(kind, step)| format!("{kind} {step:?}"));
+    Verdict::Violated(format!("event {} of {TASK} is {shown}, although nothing was done to it", at + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Story;
+
+    #[test]
+    fn an_attempt_that_fails_beside_a_recovery_is_rejected() {
+        let baseline =
+            Baseline { evidence: Story::clean().evidence, comparable: Vec::new(), between: Default::default() };
+        let mut story = Story::clean();
+        assert!(undisturbed(&story.evidence, &baseline).holds());
+        story.insert_event("step_error", Some(2), "step_finished", 2);
+        assert!(!undisturbed(&story.evidence, &baseline).holds());
+    }
+}

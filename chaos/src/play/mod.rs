@@ -1,0 +1,11 @@
+//! How a scenario is played: a folder at work, the resume after a cut, a plan made
+//! ready, and the crash points that recordings have shown.
+
+pub mod discover;
+pub mod model_server;
+pub mod pool;
+pub mod prepared;
+pub mod reel;
+pub mod resume;
+pub mod scenario;
+pub mod stage;

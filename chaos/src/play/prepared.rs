@@ -1,0 +1,148 @@
+//! A plan made ready for the methods: its outcome without a crash and the crash
+//! points that recording runs have shown.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::case::inbox;
+use crate::case::plan::PlanCase;
+use crate::error::LabError;
+use crate::look::facts::{Baseline, Evidence, Expect, TaskEnd};
+use crate::look::lab::Lab;
+use crate::play::discover::{Discovery, discover};
+use crate::play::stage::{Env, Stage, TASK};
+use crate::schedule::CrashPoint;
+
+/// What a method has to work with.
+pub struct Bench {
+    /// The lab.
+    pub lab: Arc<Lab>,
+    /// The plan.
+    pub case: Arc<PlanCase>,
+    /// Its outcome without a crash.
+    pub baseline: Baseline,
+    /// A second clean run: what differs is not the crash's doing.
+    pub second: Evidence,
+    /// The crash points.
+    pub discovery: Discovery,
+    of_tasks: Mutex<BTreeMap<usize, Arc<Baseline>>>,
+}
+
+/// `t1` to `t<count>`.
+#[must_use]
+pub fn task_names(count: usize) -> Vec<String> {
+    (1..=count).map(|number| format!("t{number}")).collect()
+}
+
+impl Bench {
+    /// Plays the plan twice without a crash, then records its crash points with
+    /// `jobs` processes side by side. Where the baseline fails, nothing is
+    /// discovered: there is nothing to compare with.
+    ///
+    /// # Errors
+    /// The lab's own failures.
+    pub fn prepare(lab: &Arc<Lab>, case: &Arc<PlanCase>, jobs: usize) -> Result<Self, LabError> {
+        let tasks = [TASK.to_owned()];
+        let mut first = clean_run(lab, case, &tasks, &Vec::new())?;
+        if case.is_inbox() {
+            // The agent makes the plan; from here on it is the one that must stand.
+            first.case = Arc::new(inbox::learned(case, &first.last().tables));
+        }
+        let case = &Arc::clone(&first.case);
+        let second = clean_run(lab, case, &tasks, &Vec::new())?;
+        let mut baseline = baseline_of(first, Some(&second));
+        let sound = crate::judge::judge(&baseline.evidence, &baseline).is_empty();
+        let discovery = if sound { discover(lab, case, jobs)? } else { Discovery::of_contract(case.steps.len()) };
+        baseline.between.clone_from(&discovery.between);
+        Ok(Self {
+            lab: Arc::clone(lab),
+            case: Arc::clone(case),
+            baseline,
+            second,
+            discovery,
+            of_tasks: Mutex::default(),
+        })
+    }
+
+    /// Whether the plan works without a crash, so that there is something to
+    /// compare with.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let sound = |evidence| crate::judge::judge(evidence, &self.baseline).is_empty();
+        sound(&self.baseline.evidence) && sound(&self.second)
+    }
+
+    /// The baseline of the tasks `t1` to `t<count>` of this plan in one database;
+    /// played once, then kept.
+    ///
+    /// # Errors
+    /// The lab's own failures.
+    pub fn baseline_of_tasks(&self, count: usize) -> Result<Arc<Baseline>, LabError> {
+        let mut kept = self.of_tasks.lock().map_err(|_| LabError::poisoned())?;
+        if let Some(baseline) = kept.get(&count) {
+            return Ok(Arc::clone(baseline));
+        }
+        let evidence = clean_run(&self.lab, &self.case, &task_names(count), &Vec::new())?;
+        let mut baseline = baseline_of(evidence, None);
+        baseline.comparable.clone_from(&self.baseline.comparable);
+        let baseline = Arc::new(baseline);
+        kept.insert(count, Arc::clone(&baseline));
+        Ok(baseline)
+    }
+
+    /// The last step; in a tool's own example that is the tool.
+    #[must_use]
+    pub fn last_step(&self) -> usize {
+        self.case.steps.len() - 1
+    }
+
+    /// The steps that are this plan's own business: all of them, or only the
+    /// last one in a tool's example, where the others prepare its input.
+    #[must_use]
+    pub fn own_steps(&self) -> Vec<usize> {
+        match self.case.example_of {
+            Some(_) => vec![self.last_step()],
+            None => (0..self.case.steps.len()).collect(),
+        }
+    }
+
+    /// Whether the agent declares a point for cases with a log or a completion only.
+    #[must_use]
+    pub fn is_of_completion(&self, point: &CrashPoint) -> bool {
+        let inventory = self.lab.target.inventory.iter();
+        inventory.flat_map(|all| &all.further_crash_points).any(|site| site.site == point.site)
+    }
+
+    /// Steps whose tool changes something outside the database.
+    #[must_use]
+    pub fn effectful_steps(&self) -> Vec<usize> {
+        let steps = self.case.steps.iter().enumerate();
+        steps.filter(|(_, step)| self.lab.target.has_effect(&step.tool)).map(|(idx, _)| idx).collect()
+    }
+}
+
+/// Creates and runs `tasks` one after another without any crash.
+///
+/// # Errors
+/// The lab's own failures.
+pub fn clean_run(lab: &Lab, case: &Arc<PlanCase>, tasks: &[String], env: &Env) -> Result<Evidence, LabError> {
+    let mut stage = Stage::new(lab, case, tasks)?;
+    for task in tasks {
+        stage.run(task, None, Expect::Ends(0), env)?;
+    }
+    Ok(stage.close(TaskEnd::Done))
+}
+
+/// A baseline from one clean run; outputs are comparable where a second one has
+/// the same.
+#[must_use]
+pub fn baseline_of(first: Evidence, second: Option<&Evidence>) -> Baseline {
+    let output = |evidence: &Evidence, idx| {
+        let step = evidence.last().tables.step(TASK, idx);
+        step.and_then(|row| row.output.clone())
+    };
+    let comparable = (0..first.case.steps.len())
+        .map(|idx| second.is_some_and(|second| output(&first, idx) == output(second, idx)))
+        .collect();
+    Baseline { evidence: first, comparable, between: BTreeMap::new() }
+}

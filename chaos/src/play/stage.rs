@@ -1,0 +1,270 @@
+//! One scenario at work: a sandbox in which the agent is started, killed and
+//! looked at, and the evidence that gathers meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::agent::process::{Outcome, Running};
+use crate::case::plan::PlanCase;
+use crate::crash::kill_at;
+use crate::error::LabError;
+use crate::look::facts::{Evidence, Expect, RunRecord, Snapshot, TaskEnd};
+use crate::look::lab::Lab;
+use crate::look::reader::LiveReader;
+use crate::look::sandbox::Sandbox;
+use crate::schedule::{CrashPoint, Kill, Sign};
+
+/// Variables for the agent.
+pub type Env = Vec<(&'static str, String)>;
+
+/// Between two looks at a journal that is being written.
+const POLL: Duration = Duration::from_micros(500);
+
+/// How long a stopped process stays stopped.
+const STOPPED: Duration = Duration::from_millis(30);
+
+/// How long a step sleeps while the lab waits for its start, in seconds.
+pub const HOLD: f64 = 0.12;
+
+/// The name of the task where there is only one.
+pub const TASK: &str = "t1";
+
+/// A scenario's folder and what was seen in it so far.
+pub struct Stage<'a> {
+    /// The lab.
+    pub lab: &'a Lab,
+    /// The folder.
+    pub sandbox: Sandbox,
+    evidence: Evidence,
+    /// How long a step sleeps while the lab waits for it, in seconds.
+    pub hold: f64,
+}
+
+/// A folder that is left as it is, and what was seen in it.
+pub struct Past {
+    sandbox: Sandbox,
+    evidence: Evidence,
+}
+
+impl<'a> Stage<'a> {
+    /// A fresh folder in which `tasks` are created from the plan; or will be by
+    /// their first run, where the case is played like that.
+    ///
+    /// # Errors
+    /// The lab's own failures; what the agent does wrong is evidence.
+    pub fn new(lab: &'a Lab, case: &Arc<PlanCase>, tasks: &[String]) -> Result<Self, LabError> {
+        let mut sandbox = Sandbox::new(&lab.root, case)?;
+        let mut creates = Vec::new();
+        for task in tasks.iter().filter(|_| !case.is_inbox()) {
+            creates.push(sandbox.create(&lab.target, task)?);
+        }
+        let evidence = Evidence {
+            case: Arc::clone(case),
+            tasks: tasks.to_vec(),
+            end: TaskEnd::Done,
+            creates,
+            created: sandbox.look()?,
+            runs: Vec::new(),
+            observed: Vec::new(),
+            strays: Vec::new(),
+        };
+        Ok(Self { lab, sandbox, evidence, hold: HOLD })
+    }
+
+    /// A fresh folder with the one task [`TASK`].
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn single(lab: &'a Lab, case: &Arc<PlanCase>) -> Result<Self, LabError> {
+        Self::new(lab, case, &[TASK.to_owned()])
+    }
+
+    /// What has happened so far, to be continued more than once.
+    #[must_use]
+    pub fn into_past(self) -> Past {
+        Past { sandbox: self.sandbox, evidence: self.evidence }
+    }
+
+    /// Another continuation of the same past, in a folder of its own.
+    ///
+    /// # Errors
+    /// Files that cannot be copied.
+    pub fn after(lab: &'a Lab, past: &Past) -> Result<Self, LabError> {
+        Ok(Self { lab, sandbox: past.sandbox.fork(&lab.root)?, evidence: past.evidence.clone(), hold: HOLD })
+    }
+
+    /// The last look at the folder.
+    #[must_use]
+    pub fn last(&self) -> &Snapshot {
+        self.evidence.last()
+    }
+
+    /// Everything that was seen, of tasks that had to end like this; and the
+    /// processes that have not ended, though all that was started here has.
+    #[must_use]
+    pub fn close(mut self, end: TaskEnd) -> Evidence {
+        self.evidence.end = end;
+        self.evidence.strays = self.sandbox.strays();
+        self.evidence
+    }
+
+    /// Tables that a reader saw while a run was at work.
+    pub fn observed(&mut self, tables: Vec<crate::look::facts::Tables>) {
+        self.evidence.observed.extend(tables);
+    }
+
+    /// Runs the task to its end, whatever that is, and looks at the folder.
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn run(
+        &mut self,
+        task: &str,
+        kill: Option<&Kill>,
+        expect: Expect,
+        env: &[(&'static str, String)],
+    ) -> Result<&RunRecord, LabError> {
+        let (outcome, signalled) = self.play(task, kill, env)?;
+        let after = Some(self.sandbox.look()?);
+        self.record(RunRecord { task: task.to_owned(), kill: kill.cloned(), expect, outcome, signalled, after });
+        Ok(&self.evidence.runs[self.evidence.runs.len() - 1])
+    }
+
+    /// Like [`Stage::run`], with the crash points that the agent passed; `None`
+    /// where it records none.
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn run_recorded(&mut self, kill: Option<&Kill>, expect: Expect) -> Result<Option<Vec<CrashPoint>>, LabError> {
+        let file = self.sandbox.record_file();
+        let env = vec![("AGENT_CRASH_RECORD", file.to_string_lossy().into_owned())];
+        self.run(TASK, kill, expect, &env)?;
+        Sandbox::recorded(&file)
+    }
+
+    /// Does something to the action log while no process is at work. The look
+    /// that was had stays, so that nobody is blamed for what the lab does.
+    ///
+    /// # Errors
+    /// Files that cannot be read, and those of `change`.
+    pub fn damage_log(&mut self, change: impl FnOnce(&Sandbox) -> Result<(), LabError>) -> Result<(), LabError> {
+        change(&self.sandbox)?;
+        let found = self.sandbox.log()?.unwrap_or_default();
+        let last = self.evidence.runs.iter_mut().rev().find_map(|run| run.after.as_mut());
+        last.unwrap_or(&mut self.evidence.created).damaged_log = Some(found);
+        Ok(())
+    }
+
+    /// Notes a run that was played by hand.
+    pub fn record(&mut self, run: RunRecord) {
+        self.evidence.runs.push(run);
+    }
+
+    /// Waits for a run that was started by hand and notes it; `look` says whether
+    /// the folder is at rest then.
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn finish(&mut self, task: &str, running: Running, expect: Expect, look: bool) -> Result<(), LabError> {
+        let outcome = self.sandbox.finish(running)?;
+        let after = if look { Some(self.sandbox.look()?) } else { None };
+        self.record(RunRecord { task: task.to_owned(), kill: None, expect, outcome, signalled: false, after });
+        Ok(())
+    }
+
+    /// Starts a run without waiting for it.
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn start(&mut self, task: &str, env: &[(&'static str, String)]) -> Result<Running, LabError> {
+        let words = self.evidence.case.words(task);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.sandbox.start(&self.lab.target, &words, env)
+    }
+
+    fn play(
+        &mut self,
+        task: &str,
+        kill: Option<&Kill>,
+        env: &[(&'static str, String)],
+    ) -> Result<(Outcome, bool), LabError> {
+        let mut env = env.to_vec();
+        match kill {
+            None => {}
+            Some(Kill::Point(point)) => env.push(("AGENT_CRASH_AT", point.to_string())),
+            Some(Kill::Delay(us)) => {
+                let mut running = self.start(task, &env)?;
+                let in_time = !running.ended_within(Duration::from_micros(*us));
+                if in_time {
+                    running.signal(Signal::SIGKILL);
+                }
+                return Ok((self.sandbox.finish(running)?, in_time));
+            }
+            Some(Kill::Call(point)) => {
+                let words = self.evidence.case.words(task);
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                return kill_at(self.lab, &mut self.sandbox, &words, &env, point);
+            }
+            Some(Kill::Signal { sign, step }) => {
+                env.push(("AGENT_STEP_DELAY", self.hold.to_string()));
+                return self.play_signal(task, *sign, *step, &env);
+            }
+        }
+        let running = self.start(task, &env)?;
+        Ok((self.sandbox.finish(running)?, false))
+    }
+
+    fn play_signal(
+        &mut self,
+        task: &str,
+        sign: Sign,
+        step: usize,
+        env: &[(&'static str, String)],
+    ) -> Result<(Outcome, bool), LabError> {
+        let (mut running, seen) = self.start_and_wait(task, step, env)?;
+        if seen {
+            match sign {
+                Sign::Kill => running.signal(Signal::SIGKILL),
+                Sign::Term => running.signal(Signal::SIGTERM),
+                Sign::Int => running.signal(Signal::SIGINT),
+                Sign::Stop => {
+                    running.signal(Signal::SIGSTOP);
+                    running.ended_within(STOPPED);
+                    running.signal(Signal::SIGCONT);
+                }
+            }
+        }
+        Ok((self.sandbox.finish(running)?, seen))
+    }
+
+    /// Starts a run and waits until the journal shows a new start of `step`;
+    /// `false` where the run ended or its time was up before.
+    ///
+    /// # Errors
+    /// See [`Stage::new`], and a database that cannot be read.
+    pub fn start_and_wait(
+        &mut self,
+        task: &str,
+        step: usize,
+        env: &[(&'static str, String)],
+    ) -> Result<(Running, bool), LabError> {
+        let db = self.sandbox.db();
+        let mut reader = LiveReader::when_ready(&db)?;
+        let starts = |reader: &Option<LiveReader>| reader.as_ref().map_or(Ok(0), |reader| reader.starts(task, step));
+        let before = starts(&reader)?;
+        let mut running = self.start(task, env)?;
+        loop {
+            if reader.is_none() {
+                reader = LiveReader::when_ready(&db)?;
+            }
+            if starts(&reader)? > before {
+                return Ok((running, true));
+            }
+            if running.ended_within(POLL) || running.time_left().is_zero() {
+                return Ok((running, false));
+            }
+        }
+    }
+}

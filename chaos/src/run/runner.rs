@@ -1,0 +1,304 @@
+//! One whole run of the lab: every plan made ready, every method played, within
+//! a budget, and the one word that comes of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::agent::live;
+use crate::agent::process::now;
+use crate::case::plan::PlanCase;
+use crate::error::LabError;
+use crate::look::lab::Lab;
+use crate::method::{self, BASELINE, Method};
+use crate::play::pool::parallel_while;
+use crate::play::prepared::Bench;
+use crate::play::scenario::{Done, Scenario};
+use crate::report::model::{ControlReport, MethodReport, Outcome, RunReport, SCHEMA, ScenarioReport, VerdictKind};
+use crate::run::exit::Exit;
+use crate::run::gate::{self, Gate};
+
+/// Methods whose cycles per second are the lab's figure.
+const TIMED: [&str; 2] = ["points", "nested"];
+
+/// How much of everything is played.
+pub struct Options {
+    /// Scenarios side by side.
+    pub jobs: usize,
+    /// The time after which no further scenario is begun.
+    pub budget: Option<Duration>,
+    /// Which part of the scenarios is played here.
+    pub shard: Shard,
+    /// The methods, in the order in which they are played.
+    pub methods: Vec<&'static Method>,
+    /// The pinned inventory, where it is to be checked.
+    pub gate: Option<Gate>,
+}
+
+/// Part `number` of `of`, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// Which part, from 1.
+    pub number: usize,
+    /// How many parts there are.
+    pub of: usize,
+}
+
+impl Shard {
+    /// Everything.
+    pub const WHOLE: Self = Self { number: 1, of: 1 };
+
+    /// Whether the scenario at this place of the whole list belongs to the part.
+    /// Neighbours go to different parts, so that all parts take about as long.
+    #[must_use]
+    pub fn has(self, index: usize) -> bool {
+        index % self.of == self.number - 1
+    }
+}
+
+/// What a run tells while it is at work.
+pub enum Progress<'a> {
+    /// A plan is made ready.
+    Preparing(&'a str),
+    /// A method begins with so many scenarios.
+    Begins(&'a str, usize),
+    /// A scenario has been played.
+    Played(&'a ScenarioReport),
+}
+
+/// Listens to [`Progress`]; called from several threads.
+pub type Listener<'a> = &'a (dyn Fn(&Progress<'_>) + Sync);
+
+/// Plays everything that is selected.
+///
+/// # Errors
+/// The lab's own failures: then there is no verdict.
+pub fn run(
+    lab: &Arc<Lab>,
+    plans: &[Arc<PlanCase>],
+    options: &Options,
+    tell: Listener<'_>,
+) -> Result<RunReport, LabError> {
+    let mut run = Run::new(lab, options);
+    let mut benches = Vec::new();
+    for case in plans {
+        tell(&Progress::Preparing(&case.name));
+        benches.push(Arc::new(Bench::prepare(lab, case, options.jobs)?));
+        run.plans.push(case.name.clone());
+    }
+    run.play(method_named(BASELINE)?, &benches, Shard::WHOLE, tell)?;
+    if run.scenarios.iter().any(failed) {
+        return Ok(run.finish(Some(Outcome::BaselineFailed), None));
+    }
+    let mut first = 0;
+    let mut selected = 0;
+    for method in options.methods.iter().filter(|method| method.name != BASELINE) {
+        let count = run.play(method, &benches, options.shard, tell)?;
+        selected += count.played;
+        first += count.all;
+        run.offset = first;
+    }
+    let only_baseline = options.methods.iter().all(|method| method.name == BASELINE);
+    if selected == 0 && !only_baseline && run.cut_short.is_none() {
+        run.cut_short = Some("nothing was selected: no scenario fits".to_owned());
+    }
+    let gate = match &options.gate {
+        Some(pinned) => Some(gate::check(pinned, lab, &benches, &run.controls)?),
+        None => None,
+    };
+    Ok(run.finish(None, gate))
+}
+
+/// Every scenario that [`run`] would play, in its order.
+///
+/// # Errors
+/// The lab's own failures.
+pub fn list(
+    lab: &Arc<Lab>,
+    plans: &[Arc<PlanCase>],
+    options: &Options,
+    tell: Listener<'_>,
+) -> Result<Vec<Scenario>, LabError> {
+    let mut all = Vec::new();
+    let mut benches = Vec::new();
+    for case in plans {
+        tell(&Progress::Preparing(&case.name));
+        benches.push(Arc::new(Bench::prepare(lab, case, options.jobs)?));
+    }
+    let mut index = 0;
+    for method in &options.methods {
+        for bench in &benches {
+            let scenarios = method.scenarios_for(bench)?;
+            if method.name == BASELINE {
+                all.extend(scenarios);
+                continue;
+            }
+            for scenario in scenarios {
+                if options.shard.has(index) {
+                    all.push(scenario);
+                }
+                index += 1;
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn method_named(name: &str) -> Result<&'static Method, LabError> {
+    method::named(name).ok_or_else(|| LabError::Internal(format!("there is no method {name}")))
+}
+
+fn failed(report: &ScenarioReport) -> bool {
+    report.verdict != VerdictKind::Holds
+}
+
+struct Count {
+    all: usize,
+    played: usize,
+}
+
+struct Run<'a> {
+    lab: &'a Arc<Lab>,
+    options: &'a Options,
+    begin: Instant,
+    started_at: f64,
+    plans: Vec<String>,
+    offset: usize,
+    methods: Vec<MethodReport>,
+    scenarios: Vec<ScenarioReport>,
+    controls: Vec<ControlReport>,
+    cut_short: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    fn new(lab: &'a Arc<Lab>, options: &'a Options) -> Self {
+        Self {
+            lab,
+            options,
+            begin: Instant::now(),
+            started_at: now(),
+            plans: Vec::new(),
+            offset: 0,
+            methods: Vec::new(),
+            scenarios: Vec::new(),
+            controls: Vec::new(),
+            cut_short: None,
+        }
+    }
+
+    /// Plays one method on every plan.
+    fn play(
+        &mut self,
+        method: &Method,
+        benches: &[Arc<Bench>],
+        shard: Shard,
+        tell: Listener<'_>,
+    ) -> Result<Count, LabError> {
+        let begin = Instant::now();
+        let mut scenarios = Vec::new();
+        for bench in benches {
+            scenarios.extend(method.scenarios_for(bench)?);
+        }
+        let all = scenarios.len();
+        let offset = self.offset;
+        let chosen: Vec<Scenario> = scenarios
+            .into_iter()
+            .enumerate()
+            .filter(|(i, _)| shard.has(offset + i))
+            .map(|(_, scenario)| scenario)
+            .collect();
+        tell(&Progress::Begins(method.name, chosen.len()));
+        let in_budget = || self.options.budget.is_none_or(|b| self.begin.elapsed() < b);
+        let results = parallel_while(self.options.jobs, &chosen, in_budget, |scenario| {
+            let done = scenario.report(|subject| self.lab.replay_command(subject))?;
+            live::played();
+            tell(&Progress::Played(&done.report));
+            Ok(done)
+        })?;
+        let played: Vec<Done> = results.into_iter().flatten().collect();
+        let (count, of) = (played.len(), chosen.len());
+        if count < of {
+            let why = format!("the budget ended in `{}`, {count} of {of} scenarios in", method.name);
+            self.cut_short.get_or_insert(why);
+        }
+        self.sum_up(method, played, begin.elapsed());
+        Ok(Count { all, played: count })
+    }
+
+    fn sum_up(&mut self, method: &Method, played: Vec<Done>, time: Duration) {
+        let with = |verdict| {
+            let same = played.iter().filter(|done| done.report.verdict == verdict);
+            same.count()
+        };
+        self.methods.push(MethodReport {
+            name: method.name.to_owned(),
+            scenarios: played.len(),
+            held: with(VerdictKind::Holds),
+            violated: with(VerdictKind::Violated),
+            not_reached: with(VerdictKind::NotReached),
+            cycles: played.iter().map(|done| done.report.cycles).sum(),
+            unreachable: played.iter().filter(|done| done.unreachable).count(),
+            duration_s: time.as_secs_f64(),
+        });
+        for done in played {
+            self.scenarios.push(done.report);
+            self.controls.extend(done.control);
+        }
+    }
+
+    fn finish(self, known: Option<Outcome>, gate: Option<crate::report::model::GateReport>) -> RunReport {
+        let silent = |control: &ControlReport| control.must_bite && !control.bit;
+        let shut = gate.as_ref().is_some_and(|gate| !gate.open);
+        // A silent control is a failed scenario too; it has a code of its own.
+        let silent_ids: Vec<&String> = self.controls.iter().filter(|c| silent(c)).map(|c| &c.scenario).collect();
+        let violated = self.scenarios.iter().any(|report| failed(report) && !silent_ids.contains(&&report.id));
+        let outcome = known.unwrap_or(if violated || (shut && silent_ids.is_empty()) {
+            Outcome::Violated
+        } else if !silent_ids.is_empty() {
+            Outcome::ControlSilent
+        } else if self.cut_short.is_some() {
+            Outcome::CutShort
+        } else {
+            Outcome::Held
+        });
+        RunReport {
+            schema: SCHEMA,
+            agent: self.lab.target.given.clone(),
+            plans: self.plans,
+            seed: self.lab.seed,
+            jobs: self.options.jobs,
+            started_at: self.started_at,
+            duration_s: self.begin.elapsed().as_secs_f64(),
+            cycles: self.methods.iter().map(|method| method.cycles).sum(),
+            cycles_per_second: speed(&self.methods),
+            outcome,
+            exit_code: Exit::from(outcome).code(),
+            cut_short: self.cut_short,
+            methods: self.methods,
+            scenarios: self.scenarios,
+            controls: self.controls,
+            gate,
+        }
+    }
+}
+
+fn speed(methods: &[MethodReport]) -> Option<f64> {
+    let timed = methods.iter().filter(|method| TIMED.contains(&method.name.as_str()));
+    let (cycles, time) =
+        timed.fold((0, 0.0), |(cycles, time), method| (cycles + method.cycles, time + method.duration_s));
+    (cycles > 0 && time > 0.0).then(|| cycles as f64 / time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_share_the_whole_without_gap_or_overlap() {
+        for of in 1..6 {
+            for index in 0..40 {
+                let owners = (1..=of).filter(|&number| Shard { number, of }.has(index));
+                assert_eq!(owners.count(), 1, "index {index} of {of} parts");
+            }
+        }
+    }
+}
