@@ -126,3 +126,32 @@ fn a_failed_sync_while_a_database_is_made_is_never_taken_for_success() {
     }
     assert!(failures >= 6, "only {failures} syncs were made to fail");
 }
+
+/// On a file system without hard links no artifact could be published at all.
+#[test]
+fn where_hard_links_are_refused_an_artifact_is_published_by_an_exclusive_rename() {
+    for error in ["EPERM", "EOPNOTSUPP", "EMLINK", "ENOSYS"] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("input")).unwrap();
+        fs::write(folder.path().join("input/notes.txt"), "one\n").unwrap();
+        fs::write(folder.path().join("plan.json"), fixtures::report_plan().to_string()).unwrap();
+        let artifact = |task: &str| fs::read_to_string(folder.path().join(format!("artifacts/{task}-2.md"))).unwrap();
+        for (task, there) in [("t", false), ("u", true)] {
+            let agent = |command: &mut Command| command.current_dir(folder.path()).status().unwrap();
+            assert!(agent(Command::new(cargo_bin("agent")).args(["create", task, "plan.json"])).success());
+            if there {
+                fs::write(folder.path().join("artifacts/u-2.md"), "theirs").unwrap();
+            }
+            let trace = folder.path().join("trace.txt");
+            let inject = format!("inject=link,linkat:error={error}");
+            let mut run = strace(&trace);
+            run.args(["-e", "trace=link,linkat,renameat2", "-e", &inject]).arg(cargo_bin("agent")).args(["run", task]);
+            // A name that is taken is still not replaced; the step fails.
+            assert_eq!(agent(&mut run).code(), Some(if there { 2 } else { 0 }), "{error}");
+            let calls = fs::read_to_string(&trace).unwrap();
+            assert!(calls.contains("INJECTED") && calls.contains("RENAME_NOREPLACE"), "{error}: {calls}");
+            assert_eq!(artifact(task), if there { "theirs" } else { "one" });
+        }
+        assert_eq!(fs::read_dir(folder.path().join("artifacts")).unwrap().count(), 2, "no temporary file stays");
+    }
+}

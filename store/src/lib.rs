@@ -18,6 +18,7 @@ pub mod clock;
 mod commit;
 pub mod crash;
 mod error;
+pub mod files;
 mod lease;
 pub mod limits;
 pub mod machine;

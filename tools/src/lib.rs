@@ -9,9 +9,11 @@
 mod builtin;
 mod check;
 mod publish;
+mod regular;
 mod replace;
 mod schema;
 mod stop;
+mod temporary;
 mod text_file;
 mod tool;
 mod world;
@@ -19,12 +21,14 @@ mod world;
 pub use builtin::ALL;
 pub use check::{check_output, check_plan, named_steps};
 pub use publish::{
-    Publication, PublishError, PublishSites, Published, is_temporary, make_folder, publish, sweep_temporaries,
-    sync_folder,
+    Publication, PublishError, PublishSites, Published, make_folder, publish, sync_folder, sync_folder_of_others,
 };
-pub use replace::{Content, ReplaceSites, check_replaceable, folder_of, has_content, replace};
+pub use regular::{check_regular, open_regular};
+pub use replace::{Content, ReplaceSites, check_replaceable, has_content, replace};
 pub use schema::{Field, Kind, schema_of};
 pub use stop::Stop;
+pub use store::files::folder_of;
+pub use temporary::{is_temporary, sweep_temporaries};
 pub use text_file::read_text;
 pub use tool::{Effect, Example, Input, Outputs, Spec, Tool, ToolContext, ToolError};
 pub use world::{Engine, Ollama, World};

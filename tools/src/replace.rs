@@ -8,9 +8,12 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
+use store::files::folder_of;
 use store::{CrashScope, CrashSite};
 
-use crate::publish::{PublishError, Published, Temporary, failed, make_folder, sync_folder, unsynced};
+use crate::publish::{PublishError, Published, failed, make_folder, sync_folder, unsynced};
+use crate::regular::open_regular;
+use crate::temporary::Temporary;
 
 /// The crash points between the stages of [`replace`], named by the caller.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +31,8 @@ pub struct ReplaceSites {
 /// Writes the content, the same at every call.
 pub type Content<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
 
-/// Makes `content` the content of the file at `path`. `key` names the temporary file, `.<key>.<pid>.tmp` in the same
-/// folder; no two writers that live at the same time may have the same key.
+/// Makes `content` the content of the file at `path`, which keeps its mode. `key` names the temporary file,
+/// `.<key>.<number>.tmp` in the same folder.
 ///
 /// # Errors
 /// [`PublishError::Occupied`] where something other than a regular file stands there, which is left alone. Whatever
@@ -53,9 +56,13 @@ pub fn replace(
     let mut writer = BufWriter::with_capacity(BUFFER, &temporary.file);
     content(&mut writer).and_then(|()| writer.flush()).map_err(failed("write", &temporary.path))?;
     drop(writer);
+    keep_mode(path, &temporary.file).map_err(failed("set the mode of", &temporary.path))?;
     temporary.file.sync_all().map_err(unsynced(&temporary.path))?;
     crash.point(sites.written);
-    fs::rename(&temporary.path, path).map_err(failed("name", path))?;
+    if !temporary.rename(path, |from, to| fs::rename(from, to)).map_err(failed("name", path))? {
+        let taken = io::Error::other("another process took the temporary file away");
+        return Err(failed("name", path)(taken));
+    }
     crash.point(sites.renamed);
     sync_folder(folder)?;
     crash.point(sites.published);
@@ -67,7 +74,7 @@ pub fn replace(
 /// # Errors
 /// [`PublishError::Occupied`] where something other than a regular file stands there.
 pub fn has_content(path: &Path, content: &mut Content<'_>) -> Result<bool, PublishError> {
-    Ok(open_regular(path)?.is_some_and(|file| matches!(compare(&file, content), Ok(true))))
+    Ok(open_there(path)?.is_some_and(|file| matches!(compare(&file, content), Ok(true))))
 }
 
 /// Refuses a place at which [`replace`] would never put a file.
@@ -76,15 +83,14 @@ pub fn has_content(path: &Path, content: &mut Content<'_>) -> Result<bool, Publi
 /// [`PublishError::Occupied`] where something other than a regular file stands there, or [`PublishError::Io`] where nothing
 /// can be looked up there.
 pub fn check_replaceable(path: &Path) -> Result<(), PublishError> {
-    open_regular(path).map(drop)
+    open_there(path).map(drop)
 }
 
-/// The folder that a path lies in.
-#[must_use]
-pub fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
+/// A report that only some may read stays one: the new file gets the mode of the one that it replaces.
+fn keep_mode(path: &Path, file: &File) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        found => file.set_permissions(found?.permissions()),
     }
 }
 
@@ -92,7 +98,7 @@ const BUFFER: usize = 64 << 10;
 
 /// Whether the file has the content already; if so it is synced, since who wrote it is unknown.
 fn is_there(path: &Path, content: &mut Content<'_>) -> Result<bool, PublishError> {
-    let Some(file) = open_regular(path)? else { return Ok(false) };
+    let Some(file) = open_there(path)? else { return Ok(false) };
     let same = compare(&file, content).map_err(failed("compare", path))?;
     if same {
         file.sync_all().map_err(unsynced(path))?;
@@ -101,7 +107,7 @@ fn is_there(path: &Path, content: &mut Content<'_>) -> Result<bool, PublishError
 }
 
 /// `None` where there is no file, or one that may not be read: it can still be replaced.
-fn open_regular(path: &Path) -> Result<Option<File>, PublishError> {
+fn open_there(path: &Path) -> Result<Option<File>, PublishError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed("look at", path)(error)),
@@ -111,7 +117,7 @@ fn open_regular(path: &Path) -> Result<Option<File>, PublishError> {
             return Err(PublishError::Occupied { path: path.to_owned(), why: format!("it is {what}") });
         }
     }
-    match File::open(path) {
+    match open_regular(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
         file => file.map(Some).map_err(failed("read", path)),
     }
@@ -202,6 +208,44 @@ mod tests {
         assert_eq!(passed, points);
         assert_eq!(fs::read_to_string(&path).unwrap(), "a b c");
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "a temporary file is left");
+    }
+
+    /// A report that only its owner could read was replaced by one that everybody could.
+    #[test]
+    fn a_file_keeps_its_mode_and_a_new_one_has_that_of_any_new_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        put(&path, "a").0.unwrap();
+        fs::write(folder.path().join("any"), "").unwrap();
+        assert_eq!(mode(&path), mode(&folder.path().join("any")));
+        for given in [0o600, 0o664, 0o444] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(given)).unwrap();
+            put(&path, &format!("for {given}")).0.unwrap();
+            assert_eq!(mode(&path) & 0o7777, given);
+        }
+    }
+
+    /// Two processes with one process id wrote their reports through one temporary name: the first one's name led to the
+    /// second one's half of a report when it was renamed.
+    #[test]
+    fn half_a_report_of_somebody_else_is_never_given_the_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report");
+        fs::write(&path, "old").unwrap();
+        let temporary = folder.path().join(format!(".key.{}.tmp", std::process::id()));
+        let theirs = temporary.clone();
+        let crash = Crash::watching(move |point| {
+            if point.site == "written" {
+                fs::remove_file(&theirs).unwrap();
+                fs::write(&theirs, "half a rep").unwrap();
+            }
+        });
+        let error = replace(&path, "key", &mut pieces("new"), SITES, crash.scope(None)).unwrap_err().to_string();
+        assert!(error.contains("another process took the temporary file away"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(fs::read_to_string(&temporary).unwrap(), "half a rep", "it is theirs");
     }
 
     #[test]

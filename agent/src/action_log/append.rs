@@ -70,7 +70,7 @@ impl LogFile {
         }
         let regular = kind.is_file();
         if regular {
-            sync_folder(folder)?;
+            tools::sync_folder_of_others(folder)?;
         }
         Ok(Self { path: path.to_owned(), file: Arc::new(file), regular, end: None })
     }
@@ -168,14 +168,6 @@ impl LogSink for LogFile {
             Err(error) if !self.regular && error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             result => result.map_err(|source| LogError::Sync { path: self.path.clone(), source }),
         }
-    }
-}
-
-/// A folder that may not be read was not made by this program.
-fn sync_folder(folder: &Path) -> Result<(), LogError> {
-    match tools::sync_folder(folder) {
-        Err(tools::PublishError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        result => Ok(result?),
     }
 }
 

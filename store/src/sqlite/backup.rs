@@ -7,9 +7,10 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::error::{failed, io_failed};
-use super::place::{folder_of, sync_folder};
+use super::place::sync_folder;
 use super::reader::SqliteReader;
 use crate::error::{ErrorKind, StoreError};
+use crate::files::folder_of;
 
 /// Copies the database at `from`, with what is still in its WAL, to the new file `to`: synced, and under its name
 /// only when it is complete. Writers are not held up.

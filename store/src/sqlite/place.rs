@@ -1,10 +1,10 @@
 //! Where a database lies.
 
-use std::fs::File;
 use std::path::Path;
 
 use super::error::io_failed;
 use crate::error::{ErrorKind, StoreError};
+use crate::files::{self, folder_of};
 use crate::limits;
 
 /// Refuses a place where SQLite would fail half-way, or with less to say.
@@ -22,15 +22,8 @@ pub(super) fn check_place(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The folder that a path lies in.
-pub(super) fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// A file's name is durable only when its folder is synced.
+/// Makes the names in a folder durable; see [`files::sync_folder`].
 pub(super) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(io_failed("sync the folder", folder))
+    use files::SyncFolderError::{Open, Sync};
+    files::sync_folder(folder).map_err(|(Open(error) | Sync(error))| io_failed("sync the folder", folder)(error))
 }

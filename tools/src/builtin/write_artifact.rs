@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use store::CrashSite;
 
-use crate::publish::{Publication, PublishSites, Published, make_folder, publish, sweep_temporaries};
+use crate::publish::{Publication, PublishSites, Published, make_folder, publish};
 use crate::schema::{Field, Kind};
+use crate::temporary::sweep_temporaries;
 use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
 
 pub(super) struct WriteArtifact;

@@ -1,6 +1,7 @@
 //! Publishing: whole or not at all, once, and never something that is not ours.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{self, Command};
@@ -124,11 +125,52 @@ fn the_temporary_file_of_a_living_namesake_is_not_taken_from_it() {
     let theirs = folder.path().join(format!(".t1-2.{}.tmp", process::id()));
     let holder = File::create(&theirs).unwrap();
     holder.lock().unwrap();
-    let error = put(folder.path(), CONTENT).unwrap_err();
-    assert!(matches!(error, PublishError::Io { op: "create", .. }), "{error:?}");
+    assert_eq!(put(folder.path(), CONTENT).unwrap(), Published::New);
     assert!(theirs.exists());
     drop(holder);
-    assert_eq!(put(folder.path(), CONTENT).unwrap(), Published::New);
+    assert_eq!(put(folder.path(), CONTENT).unwrap(), Published::AlreadyThere);
+    assert_eq!(names(folder.path()), ["t1-2.md"]);
+}
+
+/// Two agents, each process 1 of its container, shared an artifacts folder: what the first one linked by its temporary
+/// name was the second one's file, half-written. The name gets what one's own descriptor holds, or the file is made anew.
+#[rstest]
+#[case::swept(false)]
+#[case::swept_and_made_anew(true)]
+fn half_a_file_of_somebody_else_is_never_given_the_name(#[case] anew: bool) {
+    let folder = folder();
+    let temporary = folder.path().join(format!(".t1-2.{}.tmp", process::id()));
+    let (theirs, holder) = (temporary.clone(), std::sync::Mutex::new(None));
+    let crash = Crash::watching(move |point| {
+        let mut holder = holder.lock().unwrap();
+        if point.site == "test.written" && holder.is_none() {
+            fs::remove_file(&theirs).unwrap();
+            // Another process has it from now on, also in the second round.
+            let file = File::create(if anew { &theirs } else { Path::new("/dev/null") }).unwrap();
+            (&file).write_all(b"half a rep").unwrap();
+            file.lock().unwrap();
+            *holder = Some(file);
+        }
+    });
+    assert_eq!(publish(&file(folder.path(), CONTENT), SITES, crash.scope(None)).unwrap(), Published::New);
+    assert_eq!(fs::read(folder.path().join("t1-2.md")).unwrap(), CONTENT);
+    if anew {
+        assert_eq!(fs::read(&temporary).unwrap(), b"half a rep", "it is theirs");
+    }
+    assert_eq!(names(folder.path()).len(), if anew { 2 } else { 1 });
+}
+
+#[test]
+fn a_name_that_somebody_takes_each_time_ends_in_an_error() {
+    let folder = folder();
+    let path = folder.path().to_owned();
+    let crash = Crash::watching(move |_| {
+        for name in names(&path) {
+            fs::remove_file(path.join(name)).unwrap();
+        }
+    });
+    let error = publish(&file(folder.path(), CONTENT), SITES, crash.scope(None)).unwrap_err().to_string();
+    assert!(error.contains("removes the temporary file each time"), "{error}");
 }
 
 #[test]
