@@ -6,9 +6,9 @@
 //!
 //! The crate reads no environment and prints nothing; what a tool may know of its surroundings is in [`World`].
 
-mod address;
 mod builtin;
 mod check;
+mod http;
 mod publish;
 mod regular;
 mod replace;
@@ -19,7 +19,6 @@ mod text_file;
 mod tool;
 mod world;
 
-pub use address::Address;
 pub use builtin::ALL;
 pub use check::{check_output, check_plan, named_steps};
 pub use publish::{

@@ -154,6 +154,10 @@ pub enum ToolError {
     /// This attempt failed; it is journaled, and tried again while attempts are left.
     #[error("{0}")]
     Step(String),
+    /// The attempt was given up since [`ToolContext::stop`] asks for it. Only for a call without effect, or before its
+    /// effect has begun: nothing needs to be found out about it.
+    #[error("given up, the process has been asked to stop")]
+    Stopped,
     /// The disk can no longer be trusted, a sync failed. The process must stop without recording anything: the
     /// kernel may have dropped the very pages that a second sync would report as written.
     #[error("{0}")]

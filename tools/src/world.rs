@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::address::Address;
-
 /// Settings that hold for a whole run.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -28,8 +26,8 @@ pub enum Engine {
 /// How to reach an Ollama server.
 #[derive(Clone, Debug)]
 pub struct Ollama {
-    /// Where it is.
-    pub address: Address,
+    /// Its address, without a path, e.g. `http://127.0.0.1:11434`.
+    pub url: String,
     /// The model's name.
     pub model: String,
     /// Limit for one whole request.

@@ -14,7 +14,8 @@ pub(super) fn event(entry: &JournalEntry, reader: &mut dyn Reader) -> Result<Opt
     Ok(match kind {
         EventKind::RunStarted => is_resumption(entry, reader)?.then_some(RESUMED),
         EventKind::StepFinished => Some("step_done"),
-        EventKind::StepRecovered | EventKind::CompletionRecovered => None,
+        // The report is no step, and that it was begun is nothing to ship: its end shows as `task_done`.
+        EventKind::StepRecovered | EventKind::CompletionRecovered | EventKind::CompletionStarted => None,
         EventKind::TaskCreated
         | EventKind::StepStarted
         | EventKind::StepError
@@ -22,17 +23,20 @@ pub(super) fn event(entry: &JournalEntry, reader: &mut dyn Reader) -> Result<Opt
         | EventKind::TaskDone
         | EventKind::TaskRetried
         | EventKind::StepReleased
-        | EventKind::CompletionStarted
         | EventKind::CompletionError
         | EventKind::TaskRebound => Some(kind.as_str()),
     })
 }
 
-/// Whether a run goes on with what an earlier process began.
+/// Whether a run goes on with what an earlier process began. The journal says so; where an earlier version wrote it, it
+/// is inferred:
 ///
 /// Every run does but the first. And the first one does where the process that created the task was to run it too, as
 /// `inbox` does, and died in between: only those tasks have a completion, and only then are the two runs different.
 fn is_resumption(entry: &JournalEntry, reader: &mut dyn Reader) -> Result<bool, StoreError> {
+    if let Some(resumed) = entry.data.get("resumed").and_then(Value::as_bool) {
+        return Ok(resumed);
+    }
     let head = reader.journal(Some(&entry.task), 0, 2)?;
     match head.as_slice() {
         [created, first] if first.seq == entry.seq => {

@@ -11,7 +11,7 @@ use super::work::{Log, LogChoice, Work};
 use super::{Parts, open_for, task_id, unknown};
 use crate::arm::{self, Course};
 use crate::config::Config;
-use crate::engine::{Completion, preflight};
+use crate::engine::{Completion, Ended, preflight};
 use crate::exit::Failure;
 use crate::places::check_apart;
 use crate::signals::Signals;
@@ -29,6 +29,8 @@ pub(super) struct Opening<'a> {
 pub(super) struct Seen {
     pub(super) state: TaskState,
     pub(super) completion: Option<Completion>,
+    /// How it has ended, if it has.
+    pub(super) ended: Option<Ended>,
 }
 
 impl<'a> Opening<'a> {
@@ -59,7 +61,11 @@ impl<'a> Opening<'a> {
         self.check_crash_point(state.steps, completion.is_some(), |step| {
             Ok(reader.steps(&self.task, step, 1)?.pop().map(|row| row.tool).unwrap_or_default())
         })?;
-        Ok(Seen { state, completion })
+        let ended = match state.status.is_over() {
+            true => Some(Ended::of(&mut reader, &self.task, state)?),
+            false => None,
+        };
+        Ok(Seen { state, completion, ended })
     }
 
     /// Refuses a crash point that a task of this form can never pass.

@@ -24,7 +24,7 @@ pub(crate) fn retry(db: &Path, task: &str) -> Result<Exit, Failure> {
         SessionError::Refused(why) => refused(why),
         SessionError::Store(error) => error.into(),
     })?;
-    let step = session.state().cursor;
-    say!("task `{task}` has a fresh attempt budget for step {step}; `agent run` runs it");
+    let what = session.state().step().map_or("its report".to_owned(), |step| format!("step {step}"));
+    say!("task `{task}` has a fresh attempt budget for {what}; `agent run` runs it");
     Ok(Exit::Done)
 }

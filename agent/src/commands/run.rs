@@ -8,7 +8,6 @@ use super::Parts;
 use super::opening::Opening;
 use super::work::{LogChoice, report};
 use crate::config::Config;
-use crate::engine::Ended;
 use crate::exit::{Exit, Failure};
 
 pub(crate) fn run(db: &Path, task: &str, log: Option<LogChoice<'_>>) -> Result<Exit, Failure> {
@@ -35,8 +34,8 @@ fn run_logged(
     if let (Some(log), Some(completion)) = (log, &seen.completion) {
         super::inbox::check_log(completion, log.path)?;
     }
-    if seen.state.status.is_over() && seen.completion.is_none() && log.is_none() {
-        return Ok(report(&opening.task, &Ended::of(seen.state, None), "already "));
+    if let (Some(ended), None, None) = (&seen.ended, &seen.completion, log) {
+        return Ok(report(&opening.task, ended, "already "));
     }
     let (mut store, work) = opening.open(SqliteStore::open)?;
     work.take_up(store.as_mut())

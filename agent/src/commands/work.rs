@@ -161,7 +161,7 @@ impl Work<'_> {
             }
             self.log.already_done()?;
         }
-        Ok(report(task, &Ended::of(state, None), "already "))
+        Ok(report(task, &Ended::of(session.reader(), task, state)?, "already "))
     }
 }
 
@@ -172,12 +172,12 @@ pub(super) fn report(task: &TaskId, ended: &Ended, already: &str) -> Exit {
             say!("task `{task}` is {already}done");
             Exit::Done
         }
-        Ended::Failed { step, error } => {
-            let why = match error {
-                Some(error) => format!("step {step} used up its attempts: {error}"),
-                None => format!("step {step} used up its attempts"),
-            };
-            say!("task `{task}` has {already}failed: {why}; `agent retry` gives it new ones");
+        Ended::Failed { step, cause } => {
+            let what = step.map_or("its report".to_owned(), |step| format!("step {step}"));
+            let cause = cause.as_ref().map_or(String::new(), |cause| format!(": {cause}"));
+            say!(
+                "task `{task}` has {already}failed: {what} used up its attempts{cause}; `agent retry` gives it new ones"
+            );
             Exit::TaskFailed
         }
     }

@@ -1,11 +1,15 @@
 //! One attempt of one step: its start, its effect, its end.
 
+use std::io;
+
+use serde_json::{Map, Value};
 use store::crash::{AFTER_COMMIT, AFTER_EFFECT, BEFORE_EFFECT};
 use store::limits;
 use store::machine::{Budget, Command};
 use store::model::IdempotencyKey;
-use tools::{Input, ToolContext, ToolError};
+use tools::{Input, Spec, ToolContext, ToolError};
 
+use super::history::History;
 use super::prepared::Prepared;
 use super::{EngineError, Runner};
 
@@ -13,19 +17,22 @@ use super::{EngineError, Runner};
 pub(super) enum Attempt {
     /// The step is done.
     Done,
-    /// The tool failed, which is journaled; what it said.
-    Failed(String),
-    /// It was given up before its effect began, since the process is to stop.
+    /// The tool failed, which is journaled with what it said.
+    Failed,
+    /// It was given up in order, before its effect or without one, which is journaled.
     Released,
-    /// There was none: the step has used up its attempts, and the task is over.
+    /// There was none: the attempts are used up, and the task is over.
     Over,
 }
+
+/// Why an attempt is given up.
+const STOPPED: &str = "the process was asked to stop";
 
 impl Runner<'_, '_> {
     pub(super) fn attempt(&mut self, prepared: &Prepared) -> Result<Attempt, EngineError> {
         let step = prepared.step.idx;
         let tool = prepared.tool.spec().name;
-        let budget = Budget::of(self.settings.max_attempts);
+        let budget = self.budget(Some(step))?;
         self.commit(&Command::Start { step, tool: tool.to_owned(), budget })?;
         if self.session.state().status.is_over() {
             return Ok(Attempt::Over);
@@ -34,14 +41,15 @@ impl Runner<'_, '_> {
         points.point(BEFORE_EFFECT);
         self.stop.sleep(self.settings.step_delay);
         if self.stop.asked() {
-            return Ok(Attempt::Released);
+            return self.release(step);
         }
         let key = self.key(step);
         let result = prepared.tool.call(&self.context(&key, prepared), Input(&prepared.step.input));
         points.point(AFTER_EFFECT);
         let result = match result {
-            Ok(output) => tools::check_output(prepared.tool.spec(), &output).map(|()| output),
+            Ok(output) => check_output(prepared.tool.spec(), &output).map(|()| output),
             Err(ToolError::Step(why)) => Err(why),
+            Err(ToolError::Stopped) => return self.release(step),
             Err(source @ ToolError::Poison(_)) => return Err(EngineError::Tool { step, source }),
         };
         match result {
@@ -52,11 +60,26 @@ impl Runner<'_, '_> {
                 Ok(Attempt::Done)
             }
             Err(why) => {
-                let error = one_line(&why);
-                self.commit(&Command::Fail { step, error: error.clone() })?;
-                Ok(Attempt::Failed(error))
+                self.commit(&Command::Fail { step, error: one_line(&why) })?;
+                Ok(Attempt::Failed)
             }
         }
+    }
+
+    /// It does not count: three polite stops are no reason to fail a task.
+    fn release(&mut self, step: u32) -> Result<Attempt, EngineError> {
+        self.commit(&Command::Release { step, reason: STOPPED.to_owned() })?;
+        Ok(Attempt::Released)
+    }
+
+    /// How much a step, or the completion, may be tried; where that is used up, with what is known of each attempt.
+    pub(super) fn budget(&mut self, step: Option<u32>) -> Result<Budget, EngineError> {
+        let mut budget = Budget::of(self.settings.max_attempts);
+        if budget.is_used_up(&self.session.state()) {
+            let task = self.session.task().clone();
+            budget.known = History::of(self.session.reader(), &task, step)?.known();
+        }
+        Ok(budget)
     }
 
     /// The key of the effect of a step.
@@ -75,8 +98,30 @@ impl Runner<'_, '_> {
     }
 }
 
+/// Whether an output can be stored: it fits its tool's schema, and it is not larger than what a database holds.
+fn check_output(spec: &Spec, output: &Map<String, Value>) -> Result<(), String> {
+    tools::check_output(spec, output)?;
+    let mut room = Room(limits::OUTPUT_BYTES);
+    serde_json::to_writer(&mut room, output)
+        .map_err(|_| format!("the output of {} is larger than {} bytes", spec.name, limits::OUTPUT_BYTES))
+}
+
+/// Takes what is written until there is no room left.
+struct Room(usize);
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A message for the journal: one line of bounded length, without control characters, which names of files may have.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let parts = text.split(char::is_control).map(str::trim).filter(|part| !part.is_empty());
     let mut line = parts.collect::<Vec<_>>().join(" ");
     if line.len() > limits::ERROR_TEXT_BYTES {

@@ -8,11 +8,13 @@
 //! * `recover`: what comes before the first step;
 //! * `attempt`: one attempt of one step;
 //! * `prepared`: a step with everything that its attempt needs, as far as reading tells;
-//! * `completion`: what comes after the last step.
+//! * `completion`: what comes after the last step;
+//! * `history`: what the journal knows of earlier attempts.
 
 mod attempt;
 mod completion;
 mod error;
+mod history;
 mod observer;
 mod prepared;
 mod recover;

@@ -4,9 +4,12 @@ use std::collections::VecDeque;
 
 use store::crash::{RECOVER_SWEPT, RUN_STARTED};
 use store::machine::Command;
-use store::model::Terms;
+use store::model::{EventKind, Terms};
 
 use super::{EngineError, Runner};
+
+/// How many events are looked at for the first run. Before it there is but the creation, and what moved the task since.
+const HEAD: u32 = 64;
 
 impl Runner<'_, '_> {
     /// Sweeps what a killed attempt left, then sets its step back. In that order: once recovery is committed, nothing
@@ -24,8 +27,22 @@ impl Runner<'_, '_> {
             completion.sweep(self.session.task())?;
         }
         self.crash.scope(None).point(RECOVER_SWEPT);
-        self.commit(&Command::Begin(Terms::limit(self.settings.max_attempts)))?;
+        let terms = Terms { resumed: Some(self.resumes()?), ..Terms::limit(self.settings.max_attempts) };
+        self.commit(&Command::Begin(terms))?;
         self.crash.scope(None).point(RUN_STARTED);
         Ok(())
+    }
+
+    /// Whether this run goes on with what an earlier process began: there was a run before, or the process that created
+    /// the task was to run it too, as `inbox` does, and has died in between.
+    fn resumes(&mut self) -> Result<bool, EngineError> {
+        let task = self.session.task().clone();
+        let run = self.session.run().clone();
+        let head = self.session.reader().journal(Some(&task), 0, HEAD)?;
+        if head.iter().any(|entry| entry.kind == EventKind::RunStarted.as_str()) {
+            return Ok(true);
+        }
+        let ours = head.first().is_none_or(|created| created.run == run);
+        Ok(!ours && self.session.reader().completion(&task)?.is_some())
     }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use store::crash::{COMPLETE_DONE, COMPLETE_READY};
 use store::machine::{Command, Next, next};
-use store::model::{Event, TaskState, TaskStatus};
-use store::{Crash, StepRow, TaskSession, limits};
-use tools::{Stop, World};
+use store::model::{Event, TaskId, TaskState, TaskStatus};
+use store::{Crash, Reader, StepRow, StoreError, TaskSession, limits};
+use tools::{PublishError, Stop, World};
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, one_line};
 use super::completion::{Completion, Replace};
+use super::history::History;
 use super::prepared::{Lookup, Prepared, no_such_step};
 use super::{EngineError, Observer};
 
@@ -41,21 +42,27 @@ pub(crate) enum Outcome {
 pub(crate) enum Ended {
     /// It is done.
     Done,
-    /// It has failed at this step; the error is that of its last attempt, where this run saw it.
+    /// It has failed.
     Failed {
-        /// The step.
-        step: u32,
-        /// What its tool said last.
-        error: Option<String>,
+        /// At which step; none where it was the completion.
+        step: Option<u32>,
+        /// What is known of the last attempt.
+        cause: Option<String>,
     },
 }
 
 impl Ended {
-    /// How a task that is over has ended; `error` is what the last attempt of a failed step said, if that is known.
-    pub(crate) fn of(state: TaskState, error: Option<String>) -> Self {
+    /// How a task that is over has ended, as its journal says.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub(crate) fn of(reader: &mut dyn Reader, task: &TaskId, state: TaskState) -> Result<Self, StoreError> {
         match state.status {
-            TaskStatus::Failed => Self::Failed { step: state.cursor, error },
-            _ => Self::Done,
+            TaskStatus::Failed => {
+                let step = state.step();
+                Ok(Self::Failed { step, cause: History::of(reader, task, step)?.cause() })
+            }
+            _ => Ok(Self::Done),
         }
     }
 }
@@ -79,30 +86,23 @@ pub(crate) struct Runner<'a, 's> {
 }
 
 impl Runner<'_, '_> {
-    /// Recovers, then runs to the end.
+    /// Recovers, then runs to the end. The task must not be over.
     ///
     /// # Errors
     /// The process must stop; whatever was committed is durable, and the next run goes on from there.
     pub(crate) fn run(mut self) -> Result<Outcome, EngineError> {
-        let state = self.session.state();
-        if state.status.is_over() {
-            return Ok(Outcome::Over(Ended::of(state, None)));
-        }
         self.recover()?;
         let mut page = VecDeque::new();
-        let mut error = None;
         loop {
             match next(&self.session.state()) {
-                Next::Over(_) => return Ok(Outcome::Over(Ended::of(self.session.state(), error))),
+                Next::Over(_) => return self.over(),
+                // Asked last: a stop that comes when the task is over has stopped nothing.
                 _ if self.stop.asked() => return Ok(Outcome::Stopped),
                 Next::Complete => self.complete()?,
                 Next::Step(step) => {
                     let prepared = self.prepare(step, &mut page)?;
                     match self.attempt(&prepared)? {
-                        Attempt::Failed(why) => {
-                            page.push_front(prepared.step);
-                            error = Some(why);
-                        }
+                        Attempt::Failed => page.push_front(prepared.step),
                         Attempt::Done | Attempt::Released | Attempt::Over => {}
                     }
                 }
@@ -110,15 +110,43 @@ impl Runner<'_, '_> {
         }
     }
 
+    fn over(&mut self) -> Result<Outcome, EngineError> {
+        let (task, state) = (self.session.task().clone(), self.session.state());
+        Ok(Outcome::Over(Ended::of(self.session.reader(), &task, state)?))
+    }
+
+    /// What comes after the last step. A completion is begun, limited and recovered like a step: one that kills its
+    /// process each time must come to an end too.
     fn complete(&mut self) -> Result<(), EngineError> {
+        let completion = self.completion()?;
+        if completion.is_some() {
+            let budget = self.budget(None)?;
+            self.commit(&Command::StartCompletion(budget))?;
+            if self.session.state().status.is_over() {
+                return Ok(());
+            }
+        }
         self.crash.scope(None).point(COMPLETE_READY);
-        if let Some(completion) = self.completion()? {
-            let task = self.session.task().clone();
-            completion.carry_out(self.session.reader(), &task, self.replace, self.crash.scope(None))?;
+        if let Some(completion) = completion {
+            self.carry_out(&completion)?;
         }
         self.commit(&Command::Complete)?;
         self.crash.scope(None).point(COMPLETE_DONE);
         Ok(())
+    }
+
+    /// A place at which the report cannot stand is journaled and not counted, for somebody else has to mend it. Where the
+    /// disk cannot be trusted, nothing is recorded.
+    fn carry_out(&mut self, completion: &Completion) -> Result<(), EngineError> {
+        let task = self.session.task().clone();
+        let points = self.crash.scope(None);
+        let done = completion.carry_out(self.session.reader(), &task, self.replace, points);
+        if let Err(EngineError::Report(why)) = &done
+            && !matches!(why, PublishError::Sync { .. })
+        {
+            self.commit(&Command::FailCompletion { error: one_line(&why.to_string()) })?;
+        }
+        done.map(drop)
     }
 
     pub(super) fn completion(&mut self) -> Result<Option<Completion>, EngineError> {

@@ -10,9 +10,16 @@ fn a_crash_loop_fails_the_task_and_a_retry_finishes_it_with_one_report() {
     let report = lab.report();
     assert_eq!(lab.status("t1")["status"], "failed");
     assert_eq!(lab.steps("t1")[2], ("failed".to_owned(), 3));
-    assert_eq!(lab.journal("t1").last().unwrap()["reason"], "max_attempts");
+    let failed = lab.journal("t1").pop().unwrap();
+    assert_eq!(failed["reason"], "max_attempts");
+    let known = failed["known"].as_array().unwrap();
+    assert_eq!(known.len(), 3, "{failed}");
+    for (attempt, known) in (1..).zip(known) {
+        let known = known.as_str().unwrap();
+        assert!(known.starts_with(&format!("attempt {attempt} (run ")) && known.contains("ended with its process"));
+    }
     lab.agent(["verify"]).exits(0);
-    lab.agent(["run", "t1"]).exits(2).says("retry");
+    lab.agent(["run", "t1"]).exits(2).says("retry").says("ended with its process");
 
     lab.agent(["retry", "t1"]).exits(0).says("step 2");
     assert_eq!(lab.status("t1")["status"], "pending");
@@ -108,10 +115,12 @@ fn a_tool_that_fails_is_tried_as_often_as_allowed_and_no_more() {
     assert_eq!(kinds(&journal), expected);
     assert!(journal[3]["error"].as_str().unwrap().contains("input/notes.txt"));
     assert_sound(&lab, "t1", None);
+    // It said only that the attempts were used up, and left it to the journal to say why.
+    lab.agent(["run", "t1"]).exits(2).says("already failed").says("No such file");
 
     // Once the cause is mended there is a way on.
     lab.write("input/notes.txt", "back\n");
     lab.agent(["retry", "t1"]).exits(0);
     lab.agent(["run", "t1"]).exits(0);
-    assert_eq!(lab.report(), "back\n");
+    assert_eq!(lab.report(), "back");
 }

@@ -38,7 +38,7 @@ fn due(journal: &[Value]) -> Vec<(String, Option<u64>, f64)> {
         let event = match entry["kind"].as_str().unwrap() {
             "run_started" if entry["run"] == *creator => return None,
             "run_started" => "task_resumed",
-            "step_recovered" => return None,
+            "step_recovered" | "completion_started" | "completion_recovered" => return None,
             "step_finished" => "step_done",
             other => other,
         };

@@ -121,7 +121,7 @@ fn no_declared_point_of_the_log_and_the_report_is_missed_by_these_kills() {
 #[rstest]
 #[case::between_commit_and_line("log.before_append:1#2", "step_done", Some(1))]
 #[case::of_the_first_line("log.before_append", "task_created", None)]
-#[case::of_the_last_line("commit.done#3", "task_done", None)]
+#[case::of_the_last_line("commit.done#4", "task_done", None)]
 #[case::of_a_resumption("commit.done:0", "task_resumed", None)]
 fn a_line_that_a_kill_has_lost_is_in_the_log_after_the_next_start_and_marked(
     #[case] point: &str,

@@ -3,7 +3,6 @@
 pub mod codec;
 mod event;
 mod id;
-mod numbers;
 mod plan;
 mod state;
 mod strict;

@@ -1,9 +1,10 @@
 //! Shortens a text: by a rule, or by asking a local model.
 
 use serde_json::{Map, Value, json};
-use store::model::codec;
 
+use crate::http;
 use crate::schema::{Field, Kind};
+use crate::stop::Stop;
 use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
 use crate::world::{Engine, Ollama};
 
@@ -42,7 +43,7 @@ impl Tool for Summarize {
         let text = input.from("from", ctx.outputs, "text")?;
         let (engine, summary) = match &ctx.world.engine {
             Engine::Stub => ("stub", first_lines(text)),
-            Engine::Ollama(server) => ("ollama", ask(server, text)?),
+            Engine::Ollama(server) => ("ollama", ask(server, text, ctx.stop)?),
         };
         Ok(Map::from_iter([("engine".to_owned(), Value::from(engine)), ("summary".to_owned(), Value::from(summary))]))
     }
@@ -53,16 +54,19 @@ fn first_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-fn ask(server: &Ollama, text: &str) -> Result<String, ToolError> {
-    let url = server.address.join("api/generate");
-    let failed = |why: String| ToolError::step(format!("ollama at {url}: {why}"));
-    let http: ureq::Agent = ureq::Agent::config_builder()
+fn ask(server: &Ollama, text: &str, stop: &Stop) -> Result<String, ToolError> {
+    let url = format!("{}/api/generate", server.url.trim_end_matches('/'));
+    let failed = |why: String| match stop.asked() {
+        true => ToolError::Stopped,
+        false => ToolError::step(format!("ollama at {url}: {why}")),
+    };
+    let config = ureq::Agent::config_builder()
         .timeout_global(Some(server.timeout))
         .http_status_as_error(false)
         .proxy(None)
         .max_redirects(0)
-        .build()
-        .into();
+        .build();
+    let http = http::agent(config, stop);
     let prompt = format!("Summarize the following notes in at most three short lines.\n\n{text}");
     let request = json!({ "model": server.model, "prompt": prompt, "stream": false });
     let mut response = http.post(&url).send_json(&request).map_err(|error| failed(reason(&error, server)))?;
@@ -77,26 +81,11 @@ fn ask(server: &Ollama, text: &str) -> Result<String, ToolError> {
         let said: String = body.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
         return Err(failed(format!("HTTP status {}: {said}", status.as_u16())));
     }
-    let reply = codec::value_from_json(&body).map_err(|why| failed(format!("the reply cannot be read: {why}")))?;
-    summary_of(&reply).map_err(failed)
-}
-
-/// The answer in a reply, if it is whole: half a summary is published as if it were one.
-fn summary_of(reply: &Value) -> Result<String, String> {
-    let Some(response) = reply.get("response").and_then(Value::as_str) else {
-        return Err("the reply has no text `response`".to_owned());
-    };
-    if reply.get("done").is_some_and(|done| *done != Value::Bool(true)) {
-        return Err("the answer is not finished (`done` is not true)".to_owned());
-    }
-    match reply.get("done_reason").unwrap_or(&Value::Null) {
-        Value::Null => {}
-        Value::String(reason) if reason == "stop" => {}
-        reason => return Err(format!("the answer is not whole (`done_reason` is {reason}, not \"stop\")")),
-    }
-    match response.trim() {
-        "" => Err("the answer is empty".to_owned()),
-        summary => Ok(summary.to_owned()),
+    let reply: Value =
+        serde_json::from_str(&body).map_err(|error| failed(format!("the reply is not JSON: {error}")))?;
+    match reply.get("response").and_then(Value::as_str) {
+        Some(summary) => Ok(summary.trim().to_owned()),
+        None => Err(failed("the reply has no text `response`".to_owned())),
     }
 }
 

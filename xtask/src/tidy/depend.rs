@@ -27,7 +27,8 @@ const ONLY: &[(&str, &[&str])] = &[
 ];
 
 pub(super) fn check() -> Result<Vec<String>> {
-    Ok(judge(&dependencies(&util::metadata()?)))
+    let metadata = util::read(&mut util::cargo(&["metadata", "--format-version=1", "--no-deps", "--offline"]))?;
+    Ok(judge(&dependencies(&serde_json::from_str(&metadata)?)))
 }
 
 /// Ordinary dependencies by member.

@@ -1,0 +1,115 @@
+//! What the journal knows of the attempts at what stands at the cursor.
+
+use jiff::Timestamp;
+use store::model::{Event, JournalEntry, TaskId, codec};
+use store::{Reader, StoreError, limits};
+
+/// How far back the first look goes, in rows of the whole journal.
+const WINDOW: i64 = 4096;
+
+/// The attempts of one step, or of the completion.
+pub(super) struct History {
+    /// The events about it, oldest first, from its first attempt on.
+    entries: Vec<(JournalEntry, Event)>,
+}
+
+impl History {
+    /// Reads the journal backwards, as far as the first attempt: what came before costs nothing.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub(super) fn of(reader: &mut dyn Reader, task: &TaskId, step: Option<u32>) -> Result<Self, StoreError> {
+        let end = end(reader, task)?;
+        let mut window = WINDOW;
+        loop {
+            let from = end.saturating_sub(window).max(0);
+            let history = Self::since(reader, task, step, from)?;
+            let whole = history.entries.first().is_some_and(|(_, event)| is_first_attempt(event));
+            if whole || from == 0 {
+                return Ok(history);
+            }
+            window = window.saturating_mul(8);
+        }
+    }
+
+    fn since(reader: &mut dyn Reader, task: &TaskId, step: Option<u32>, mut after: i64) -> Result<Self, StoreError> {
+        let mut entries = Vec::new();
+        loop {
+            let page = reader.journal(Some(task), after, limits::JOURNAL_PAGE)?;
+            let Some(last) = page.last() else { return Ok(Self { entries }) };
+            after = last.seq;
+            for entry in page {
+                // What does not decode is for `verify` to find.
+                if let Ok(Some(event)) = codec::event_from_entry(&entry)
+                    && is_about(&event, step)
+                {
+                    entries.push((entry, event));
+                }
+            }
+        }
+    }
+
+    /// What is known of the attempts that count since the last fresh budget, a sentence each.
+    pub(super) fn known(&self) -> Vec<String> {
+        let mut known = Vec::new();
+        let mut began: Option<(u32, &JournalEntry)> = None;
+        for (entry, event) in &self.entries {
+            match event {
+                Event::StepStarted { attempt, .. } | Event::CompletionStarted { attempt } => {
+                    began = Some((*attempt, entry));
+                }
+                Event::StepError { error, .. } | Event::CompletionError { error } => {
+                    known.extend(began.take().map(|(attempt, _)| format!("attempt {attempt} failed: {error}")));
+                }
+                Event::StepRecovered { .. } | Event::CompletionRecovered => {
+                    known.extend(began.take().map(|(attempt, start)| {
+                        let (run, at) = (&start.run, time(start));
+                        format!("attempt {attempt} (run {run}) began at {at} and ended with its process")
+                    }));
+                }
+                Event::StepReleased { .. } => began = None,
+                Event::TaskRetried { .. } => known.clear(),
+                _ => {}
+            }
+        }
+        known
+    }
+
+    /// Why the task failed, as far as the journal says: the last of what is known of its attempts.
+    pub(super) fn cause(&self) -> Option<String> {
+        self.known().pop()
+    }
+}
+
+/// A bound for the `seq` of the last event of a task, found by bisection: a journal has no other way to its end.
+fn end(reader: &mut dyn Reader, task: &TaskId) -> Result<i64, StoreError> {
+    let (mut there, mut beyond) = (0, 1 << 52);
+    while there < beyond {
+        let middle = there + (beyond - there) / 2;
+        match reader.journal(Some(task), middle, 1)?.pop() {
+            Some(entry) => there = entry.seq,
+            None => beyond = middle,
+        }
+    }
+    Ok(beyond)
+}
+
+fn is_about(event: &Event, step: Option<u32>) -> bool {
+    match event {
+        Event::CompletionStarted { .. } | Event::CompletionError { .. } | Event::CompletionRecovered => step.is_none(),
+        Event::TaskFailed { step: of, .. } | Event::TaskRetried { step: of, .. } => *of == step,
+        event => step.is_some() && event.step() == step,
+    }
+}
+
+fn is_first_attempt(event: &Event) -> bool {
+    matches!(event, Event::StepStarted { attempt: 1, .. } | Event::CompletionStarted { attempt: 1 })
+}
+
+/// When it happened, to the second.
+fn time(entry: &JournalEntry) -> String {
+    match Timestamp::from_second(entry.ts as i64) {
+        Ok(time) => time.to_string(),
+        Err(_) => entry.ts.to_string(),
+    }
+}
