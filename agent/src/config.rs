@@ -78,19 +78,21 @@ fn refuse_misspelt() -> Result<(), Failure> {
 }
 
 fn engine() -> Result<Engine, Failure> {
-    let timeout = seconds("AGENT_LLM_TIMEOUT")?.unwrap_or(Duration::from_secs(300));
+    const TIMEOUT: &str = "AGENT_LLM_TIMEOUT";
+    let timeout = seconds(TIMEOUT)?.unwrap_or(Duration::from_secs(300));
+    if timeout.is_zero() {
+        // A limit that nothing can keep: every request would fail, after all that was done before it.
+        return Err(refused(TIMEOUT, &text(TIMEOUT)?.unwrap_or_default(), "seconds above 0 and up to 86400"));
+    }
     match text("AGENT_LLM")?.as_deref() {
         None | Some("stub") => Ok(Engine::Stub),
         Some("ollama") => {
             let url = text("OLLAMA_URL")?.unwrap_or_else(|| "http://127.0.0.1:11434".to_owned());
-            if !url
-                .strip_prefix("http://")
-                .is_some_and(|host| host.starts_with(|c: char| c.is_alphanumeric() || c == '['))
-            {
-                return Err(refused("OLLAMA_URL", &url, "an address such as http://127.0.0.1:11434"));
-            }
+            let not_one =
+                |why| Failure::new(Exit::Usage, format!("OLLAMA_URL={url} is not the address of a server: {why}"));
+            let address = url.parse().map_err(not_one)?;
             let model = text("OLLAMA_MODEL")?.unwrap_or_else(|| "llama3.2".to_owned());
-            Ok(Engine::Ollama(Ollama { url, model, timeout }))
+            Ok(Engine::Ollama(Ollama { address, model, timeout }))
         }
         Some(other) => Err(refused("AGENT_LLM", other, "stub or ollama")),
     }

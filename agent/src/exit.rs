@@ -178,7 +178,7 @@ impl From<LogError> for Failure {
         let exit = match error {
             LogError::Store(error) => return error.into(),
             LogError::Busy { .. } => Exit::Busy,
-            LogError::Pipe { .. } => Exit::CannotCreate,
+            LogError::NotAFile { .. } => Exit::CannotCreate,
             LogError::Io { .. } | LogError::Sync { .. } | LogError::Folder(_) => Exit::Io,
         };
         let why = line(&error);

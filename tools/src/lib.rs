@@ -6,6 +6,7 @@
 //!
 //! The crate reads no environment and prints nothing; what a tool may know of its surroundings is in [`World`].
 
+mod address;
 mod builtin;
 mod check;
 mod http;
@@ -19,6 +20,7 @@ mod text_file;
 mod tool;
 mod world;
 
+pub use address::Address;
 pub use builtin::ALL;
 pub use check::{check_output, check_plan, named_steps};
 pub use publish::{

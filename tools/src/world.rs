@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::address::Address;
+
 /// Settings that hold for a whole run.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -26,8 +28,8 @@ pub enum Engine {
 /// How to reach an Ollama server.
 #[derive(Clone, Debug)]
 pub struct Ollama {
-    /// Its address, without a path, e.g. `http://127.0.0.1:11434`.
-    pub url: String,
+    /// Where it is.
+    pub address: Address,
     /// The model's name.
     pub model: String,
     /// Limit for one whole request.

@@ -1,7 +1,8 @@
 //! `cargo xtask bench`: speed and size, as ratios in one run.
 //!
 //! Machines are noisy, so nothing here is a test: the two sides of a ratio are measured in turn, in the same run, and
-//! medians are compared. The work is done on the disk below `target`, because a tmpfs makes a sync cost nothing.
+//! medians are compared. The work is done on the disk below the target folder, because a tmpfs makes a sync cost
+//! nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,9 @@ struct Bench {
 
 impl Bench {
     fn new() -> Result<Self> {
-        let agent = util::build(&["-p", "agent", "--bin", "agent"], true)?;
-        let floor = util::build(&["-p", "store", "--example", "floor"], true)?;
-        let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(util::root().join("target"))?;
+        let agent = util::build(&["--release", "-p", "agent", "--bin", "agent"])?;
+        let floor = util::build(&["--release", "-p", "store", "--example", "floor"])?;
+        let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(util::target_folder()?)?;
         Ok(Self { agent, floor, folder })
     }
 

@@ -13,8 +13,7 @@ const INVENTORY: &str = "fixtures/data/crash_points.txt";
 const WHOLE: &[&str] = &["--bless", "--seed", "--jobs", "--out", "--json", "--deep"];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let agent = util::build(&["-p", "agent", "--bin", "agent"], false)?;
-    let chaos = util::build(&["-p", "chaos", "--bin", "chaos"], false)?;
+    let [agent, chaos] = util::binaries(["agent", "chaos"])?;
     let mut lab = Command::new(chaos);
     lab.current_dir(util::root());
     // Other commands of the lab (`list`, `replay`, `report`) pass as they are.

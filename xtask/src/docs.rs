@@ -34,8 +34,7 @@ pub(crate) fn check() -> Result<()> {
 
 /// Each document with a block: path, text now, text as it should be.
 fn rewritten() -> Result<Vec<(String, String, String)>> {
-    let agent = util::build(&["-p", "agent", "--bin", "agent"], false)?;
-    let chaos = util::build(&["-p", "chaos", "--bin", "chaos"], false)?;
+    let [agent, chaos] = util::binaries(["agent", "chaos"])?;
     let blocks = blocks(&agent, &chaos)?;
     let mut documents = Vec::new();
     for path in util::files(".md")? {

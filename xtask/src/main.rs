@@ -4,6 +4,7 @@ mod bench;
 mod chaos;
 mod docs;
 mod model;
+mod programs;
 mod sabotage;
 mod test;
 mod tidy;
@@ -23,8 +24,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Every check there is; what CI runs.
-    Test,
+    /// For every save: format, rules, clippy, documents, unit and process tests.
+    Check,
+    /// Before a push: every check there is, with the lab and the tests of the lab.
+    Test {
+        /// Run part K of N, where N machines share the work; what the part covers is said first.
+        #[arg(long, value_name = "K/N")]
+        shard: Option<test::Shard>,
+    },
     /// The crash tests: build the agent and put it under the lab.
     #[command(disable_help_flag = true)]
     Chaos {
@@ -53,7 +60,8 @@ enum Task {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().task {
-        Task::Test => test::run(),
+        Task::Check => test::check(),
+        Task::Test { shard } => test::run(shard),
         Task::Chaos { args } => chaos::run(&args),
         Task::Sabotage => sabotage::run(),
         Task::Model { deep, bug } => model::run(deep, bug.as_deref()),

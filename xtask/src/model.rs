@@ -10,7 +10,7 @@ use crate::util;
 const OPTIMISED: &str = "profile.dev.package.store.opt-level=3";
 
 pub(crate) fn run(deep: bool, bug: Option<&str>) -> Result<()> {
-    let model = util::build(&["-p", "store", "--example", "model", "--config", OPTIMISED], false)?;
+    let model = util::build(&["--workspace", "--example", "model", "--config", OPTIMISED])?;
     let mut model = Command::new(model);
     if deep {
         model.arg("--deep");

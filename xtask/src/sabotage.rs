@@ -24,9 +24,7 @@ use lab::Lab;
 const SEEDS: u32 = 20;
 
 pub(crate) fn run() -> Result<()> {
-    let agent = util::build(&["-p", "agent", "--bin", "agent"], false)?;
-    let sabotaged = util::build(&["-p", "sabotaged"], false)?;
-    let chaos = util::build(&["-p", "chaos", "--bin", "chaos"], false)?;
+    let [agent, chaos, sabotaged] = util::binaries(["agent", "chaos", "sabotaged"])?;
     let lab = Lab::new(&chaos, &agent, &sabotaged)?;
     let bugs = Bug::all(&util::read(std::process::Command::new(&sabotaged).arg("--list"))?)?;
     is_not_shipped(&agent, &sabotaged, &bugs)?;

@@ -1,21 +1,92 @@
-//! `cargo xtask test`: every check there is, cheapest first.
+//! `cargo xtask check`, for every save, and `cargo xtask test`, which is every check there is, whole or in shards.
+
+use std::str::FromStr;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use crate::{chaos, docs, model, sabotage, tidy, util};
+use crate::programs::Which;
+use crate::{chaos, docs, model, programs, sabotage, tidy, util};
 
-pub(crate) fn run() -> Result<()> {
+/// A part of the checks that is run as one.
+struct Part {
+    name: &'static str,
+    /// What it takes on two cores, in seconds, builds and all: only for an even division into shards.
+    seconds: u32,
+    run: fn() -> Result<()>,
+}
+
+/// Cheapest first.
+const PARTS: &[Part] = &[
+    Part { name: "house", seconds: 120, run: house },
+    Part { name: "tests", seconds: 120, run: || stage("tests", || programs::run(Which::Short)) },
+    Part { name: "long tests", seconds: 150, run: || stage("long tests", || programs::run(Which::Long)) },
+    Part { name: "model", seconds: 60, run: || stage("model", || model::run(false, None)) },
+    Part { name: "chaos", seconds: 120, run: || stage("chaos", || chaos::run(&[])) },
+    Part { name: "sabotage", seconds: 240, run: || stage("sabotage", sabotage::run) },
+];
+
+/// One of so many machines that share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shard {
+    number: usize,
+    of: usize,
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        match parts {
+            Some((number, of)) if 1 <= number && number <= of && of <= PARTS.len() => Ok(Self { number, of }),
+            _ => Err(format!("a shard is K/N, such as 1/4; N is at most {}, K at most N", PARTS.len())),
+        }
+    }
+}
+
+/// What a save needs to hear.
+pub(crate) fn check() -> Result<()> {
+    rules()?;
+    stage("tests", || programs::run(Which::Short))
+}
+
+/// Everything, or one shard of it.
+pub(crate) fn run(shard: Option<Shard>) -> Result<()> {
+    let parts = shard.map_or_else(|| PARTS.iter().collect(), parts_of);
+    if let Some(Shard { number, of }) = shard {
+        let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+        util::say(&format!("== shard {number} of {of}: {}", names.join(", ")));
+    }
+    parts.iter().try_for_each(|part| (part.run)())
+}
+
+/// The longest part first, each to the shard that has the least to do.
+fn parts_of(shard: Shard) -> Vec<&'static Part> {
+    let mut longest_first: Vec<&Part> = PARTS.iter().collect();
+    longest_first.sort_by_key(|part| std::cmp::Reverse(part.seconds));
+    let mut shards: Vec<(u32, Vec<&Part>)> = vec![(0, Vec::new()); shard.of];
+    for part in longest_first {
+        if let Some((seconds, parts)) = shards.iter_mut().min_by_key(|(seconds, _)| *seconds) {
+            *seconds += part.seconds;
+            parts.push(part);
+        }
+    }
+    shards.swap_remove(shard.number - 1).1
+}
+
+fn house() -> Result<()> {
+    rules()?;
+    stage("each crate alone", alone)
+}
+
+fn rules() -> Result<()> {
     stage("format", || util::run(&mut util::cargo(&["fmt", "--all", "--check"])))?;
+    stage("tidy", tidy::run)?;
     stage("clippy", || {
         util::run(&mut util::cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
     })?;
-    stage("tidy", tidy::run)?;
-    stage("documents", docs::check)?;
-    stage("each crate alone", alone)?;
-    stage("tests", || util::run(&mut util::cargo(&["test", "--quiet", "--workspace"])))?;
-    stage("model", || model::run(false, None))?;
-    stage("chaos", || chaos::run(&[]))?;
-    stage("sabotage", sabotage::run)
+    stage("documents", docs::check)
 }
 
 /// Features of one member must not hide what another forgot to ask for.
@@ -29,8 +100,35 @@ fn alone() -> Result<()> {
 
 fn stage(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
     util::say(&format!("== {name}"));
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     check().with_context(|| format!("{name} failed"))?;
     util::say(&format!("== {name}: ok, {:.1} s", start.elapsed().as_secs_f64()));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shards_together_are_the_whole_and_none_is_idle() {
+        for of in 1..=PARTS.len() {
+            let shards: Vec<Vec<&str>> =
+                (1..=of).map(|number| parts_of(Shard { number, of }).iter().map(|part| part.name).collect()).collect();
+            assert!(shards.iter().all(|shard| !shard.is_empty()), "{shards:?}");
+            let mut all = shards.concat();
+            all.sort_unstable();
+            let mut whole: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+            whole.sort_unstable();
+            assert_eq!(all, whole);
+        }
+    }
+
+    #[test]
+    fn a_shard_that_is_none_is_refused() {
+        assert_eq!("2/4".parse(), Ok(Shard { number: 2, of: 4 }));
+        for text in ["0/4", "5/4", "1/7", "1", "a/b", "1/0", ""] {
+            assert!(text.parse::<Shard>().is_err(), "{text}");
+        }
+    }
 }

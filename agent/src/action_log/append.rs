@@ -1,6 +1,6 @@
 //! The file: opened durably, locked, sealed, appended to.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, FileType, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
@@ -63,11 +63,13 @@ impl LogFile {
         let folder = tools::folder_of(path);
         tools::make_folder(folder)?;
         let failed = LogError::io("open", path);
+        // Looked at before it is opened, since to open a device may do something, and after, since it may be another one.
+        if let Ok(there) = fs::metadata(path) {
+            check_kind(path, there.file_type())?;
+        }
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(&failed)?;
         let kind = file.metadata().map_err(&failed)?.file_type();
-        if kind.is_fifo() {
-            return Err(LogError::Pipe { path: path.to_owned() });
-        }
+        check_kind(path, kind)?;
         let regular = kind.is_file();
         if regular {
             tools::sync_folder_of_others(folder)?;
@@ -169,6 +171,14 @@ impl LogSink for LogFile {
             result => result.map_err(|source| LogError::Sync { path: self.path.clone(), source }),
         }
     }
+}
+
+/// A terminal or `/dev/null` may stand for a log; what else is not a file may not.
+fn check_kind(path: &Path, kind: FileType) -> Result<(), LogError> {
+    if kind.is_char_device() {
+        return Ok(());
+    }
+    tools::check_regular(kind).map_err(|source| LogError::NotAFile { path: path.to_owned(), source })
 }
 
 /// A log, for reading; it does not move the file's own offset.

@@ -36,11 +36,13 @@ pub enum LogError {
         /// The log.
         path: PathBuf,
     },
-    /// A pipe forgets what a later run would have to read back.
-    #[error("the action log {path} is a pipe; it must be a file, because each run looks what it has", path = .path.display())]
-    Pipe {
+    /// Each run looks what the log has, which a pipe forgets; and a disk is not to be written over.
+    #[error("the action log cannot be {path}: {source}", path = .path.display())]
+    NotAFile {
         /// The log.
         path: PathBuf,
+        /// What it is.
+        source: io::Error,
     },
     /// Not the log: the database.
     #[error(transparent)]

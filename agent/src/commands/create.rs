@@ -1,6 +1,5 @@
 //! `agent create`
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -48,7 +47,7 @@ fn read_plan(path: &Path) -> Result<Plan, Failure> {
     let unreadable =
         |error: std::io::Error| Failure::new(Exit::NoInput, format!("cannot read the plan {shown}: {error}"));
     let mut bytes = Vec::new();
-    File::open(path)
+    tools::open_regular(path)
         .and_then(|file| file.take(limits::PLAN_FILE_BYTES + 1).read_to_end(&mut bytes))
         .map_err(unreadable)?;
     let bad = |why: String| Failure::new(Exit::BadPlan, format!("plan {shown}: {why}"));
@@ -57,7 +56,9 @@ fn read_plan(path: &Path) -> Result<Plan, Failure> {
     }
     let text = String::from_utf8(bytes)
         .map_err(|error| bad(format!("not UTF-8: invalid byte at offset {}", error.utf8_error().valid_up_to())))?;
-    let plan = codec::plan_from_json(&text).map_err(|error| bad(error.to_string()))?;
+    // Some editors begin a file with a mark that it is UTF-8.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let plan = codec::plan_from_json(text).map_err(|error| bad(error.to_string()))?;
     tools::check_plan(&plan).map_err(|error| bad(error.to_string()))?;
     Ok(plan)
 }

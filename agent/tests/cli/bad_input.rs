@@ -343,3 +343,26 @@ fn a_stored_value_that_does_not_decode_is_named_and_the_file_stays(#[case] sql: 
     lab.agent(["run", "t1"]).fails(78).says(says);
     assert_eq!(lab.tree(), before);
 }
+
+/// `agent create` waited for ever for somebody to write the plan into a pipe.
+#[test]
+fn a_plan_that_is_not_a_file_is_refused_at_once() {
+    let lab = Lab::new();
+    nix::unistd::mkfifo(&lab.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let before = crate::lab::names(&lab.path("."));
+    for (plan, what) in [("pipe", "a named pipe"), ("input", "a folder"), ("/dev/zero", "a device")] {
+        lab.agent(["create", "t1", plan]).fails(66).says(plan).says(what);
+    }
+    assert_eq!(crate::lab::names(&lab.path(".")), before);
+}
+
+/// Some editors begin a file with a mark, which was taken for something that is not JSON.
+#[test]
+fn a_plan_may_begin_with_a_byte_order_mark() {
+    let lab = Lab::new();
+    let plan = lab.sandbox.read("plan.json");
+    lab.write("plan.json", format!("\u{feff}{plan}"));
+    lab.agent(["create", "t1", "plan.json"]).exits(0);
+    lab.write("plan.json", format!("\u{feff}\u{feff}{plan}"));
+    lab.agent(["create", "t2", "plan.json"]).fails(65).says("not JSON");
+}

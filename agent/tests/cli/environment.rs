@@ -76,6 +76,9 @@ fn a_slip_is_found_on_a_task_that_is_over_too() {
 #[rstest]
 #[case("AGENT_LLM_TIMEOUT", "-1")]
 #[case("AGENT_LLM_TIMEOUT", "soon")]
+#[case("AGENT_LLM_TIMEOUT", "0")]
+#[case("AGENT_LLM_TIMEOUT", "0.0")]
+#[case("AGENT_LLM_TIMEOUT", "1e-12")]
 fn settings_of_the_model_are_checked_where_a_model_is_asked(#[case] name: &str, #[case] value: &str) {
     let lab = Lab::with_task();
     let before = lab.tree();
@@ -101,7 +104,13 @@ fn a_name_that_is_misspelt_is_refused(#[case] name: &str) {
 #[case("foo")]
 #[case("http://")]
 #[case("ftp://host")]
-fn an_address_of_the_model_that_is_none_is_refused_before_it_costs_an_attempt(#[case] url: &str) {
+#[case("http://127.0.0.1:114344")]
+#[case("http://127.0.0.1:")]
+#[case("http://127.0.0.1/?x")]
+#[case("http://127.0.0.1/#x")]
+#[case("http://me@127.0.0.1")]
+#[case("http://127.0.0.1/api/generate")]
+fn an_address_of_the_model_that_is_not_one_is_refused_before_it_costs_an_attempt(#[case] url: &str) {
     let lab = Lab::with_task();
     let before = lab.tree();
     lab.call(["run", "t1"]).env("AGENT_LLM", "ollama").env("OLLAMA_URL", url).ran().fails(64).says("OLLAMA_URL");

@@ -20,21 +20,23 @@ fn a_full_disk_stops_the_run_before_it_does_more_work() {
 
 /// A folder where the log would be, and a file where its folder would be: even root cannot write those.
 #[rstest]
-#[case("inbox")]
-#[case("inbox/a.txt/actions.jsonl")]
-fn a_log_that_cannot_be_opened_stops_a_new_task_before_it_is_stored(#[case] log: &str) {
+#[case("inbox", 73)]
+#[case("inbox/a.txt/actions.jsonl", 74)]
+fn a_log_that_cannot_be_opened_stops_a_new_task_before_it_is_stored(#[case] log: &str, #[case] code: i32) {
     let lab = Lab::new();
     let before = lab.sandbox.tree();
-    lab.inbox_and(&["--log", log]).exits(74).says("action log");
+    lab.inbox_and(&["--log", log]).exits(code).says("action log");
     assert_eq!(lab.sandbox.tree(), before);
 }
 
 /// Lines went into a pipe that nobody read, and the next run could not read them back.
 #[test]
-fn a_pipe_is_no_log() {
+fn a_pipe_or_a_socket_cannot_be_a_log() {
     let lab = Lab::new();
     nix::unistd::mkfifo(&lab.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    lab.inbox_and(&["--log", "pipe"]).exits(73).says("is a pipe");
+    let _socket = std::os::unix::net::UnixListener::bind(lab.path("socket")).unwrap();
+    lab.inbox_and(&["--log", "pipe"]).exits(73).says("it is a named pipe, not a file");
+    lab.inbox_and(&["--log", "socket"]).exits(73).says("it is a socket, not a file");
     assert!(!lab.path("state.db").exists());
 }
 

@@ -12,15 +12,18 @@ use tempfile::TempDir;
 
 use crate::support::{chaos, honest};
 
-/// The agent beside the lab, built where it is not there yet.
+/// This workspace's agent as its sources stand now, where cargo says that it lies. An example is selected with it as
+/// when all tests are built, or cargo would build the agent once more with features of its own.
 static AGENT: LazyLock<PathBuf> = LazyLock::new(|| {
-    let agent = assert_cmd::cargo::cargo_bin("chaos").with_file_name("agent");
-    if !agent.is_file() {
-        let args = ["build", "--quiet", "-p", "agent", "--bin", "agent"];
-        let built = Command::new(env!("CARGO")).args(args).status().expect("cargo");
-        assert!(built.success() && agent.is_file(), "the agent cannot be built");
-    }
-    agent
+    let selection = ["--workspace", "--bin", "agent", "--example", "floor"];
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--message-format=json"]).args(selection);
+    let built = cargo.output().expect("cargo");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let messages = built.stdout.split(|&byte| byte == b'\n');
+    let mut messages = messages.filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).ok());
+    let agent = messages.find(|it| it["target"]["name"] == "agent" && it["executable"].is_string());
+    PathBuf::from(agent.expect("an agent")["executable"].as_str().expect("a path"))
 });
 
 /// The agent in a script that does something before and after each call of

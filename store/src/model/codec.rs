@@ -10,11 +10,7 @@ use crate::limits;
 /// # Errors
 /// Names the step and the field at fault.
 pub fn plan_from_json(text: &str) -> Result<Plan, PlanError> {
-    let value = strict::parse(text).map_err(|error| {
-        // What is JSON and is refused all the same is no syntax error.
-        let why = if error.is_data() { error.to_string() } else { format!("not JSON: {error}") };
-        PlanError::whole(why)
-    })?;
+    let value = strict::parse(text).map_err(PlanError::whole)?;
     let Value::Object(mut plan) = value else {
         return Err(PlanError::whole(format!("a plan is a JSON object, this is {}", kind_of(&value))));
     };
@@ -38,6 +34,14 @@ pub fn plan_from_json(text: &str) -> Result<Plan, PlanError> {
     }
     let steps = (0..).zip(steps).map(|(index, step)| planned_step(index, step)).collect::<Result<_, _>>()?;
     Ok(Plan { goal, steps })
+}
+
+/// Reads JSON that comes from elsewhere, such as the answer of a server: what cannot be kept as it stands is refused.
+///
+/// # Errors
+/// One line: it is not JSON, it gives one name twice, or a whole number in it does not fit into 64 bits.
+pub fn value_from_json(text: &str) -> Result<Value, String> {
+    strict::parse(text)
 }
 
 fn planned_step(index: u32, value: Value) -> Result<PlannedStep, PlanError> {

@@ -3,6 +3,7 @@
 pub mod codec;
 mod event;
 mod id;
+mod numbers;
 mod plan;
 mod state;
 mod strict;

@@ -5,10 +5,24 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Parses a document, and refuses an object that gives one name twice. A parser would keep the last of the two without a
-/// word, and a plan would be frozen of which a line does not count.
-pub(super) fn parse(text: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str(text).map(|Strict(value)| value)
+use super::numbers::WholeNumbers;
+
+/// Parses a document, and refuses an object that gives one name twice and a whole number beyond 64 bits. A parser would
+/// keep the last of the two names and a neighbour of the number without a word, and a plan would be frozen that says
+/// something else than its file.
+///
+/// # Errors
+/// One line, with the place.
+pub(super) fn parse(text: &str) -> Result<Value, String> {
+    let Strict(value) = serde_json::from_str(text).map_err(|error| why(&error))?;
+    let mut numbers = WholeNumbers::default();
+    numbers.feed(text.as_bytes());
+    numbers.finish().map_or(Ok(value), Err)
+}
+
+/// What is JSON and is refused all the same is no syntax error.
+fn why(error: &serde_json::Error) -> String {
+    if error.is_data() { error.to_string() } else { format!("not JSON: {error}") }
 }
 
 struct Strict(Value);
@@ -90,10 +104,17 @@ mod tests {
         }
     }
 
+    /// 18446744073709551617 was frozen as 18446744073709552000.
+    #[test]
+    fn a_whole_number_beyond_64_bits_is_refused_and_not_rounded() {
+        let error = parse("{\"a\": [\n18446744073709551617]}").unwrap_err();
+        assert!(error.contains("18446744073709551617") && error.contains("64 bits at line 2"), "{error}");
+    }
+
     #[test]
     fn a_name_that_is_given_twice_is_refused_with_its_place() {
         for text in [r#"{"a": 1, "a": 1}"#, r#"[{"b": {"a": 1, "c": 2, "\u0061": 3}}]"#] {
-            let error = parse(text).unwrap_err().to_string();
+            let error = parse(text).unwrap_err();
             assert!(error.contains("`a` is given twice at line 1 column"), "{error}");
         }
     }

@@ -1,6 +1,7 @@
 //! Shortens a text: by a rule, or by asking a local model.
 
 use serde_json::{Map, Value, json};
+use store::model::codec;
 
 use crate::http;
 use crate::schema::{Field, Kind};
@@ -55,7 +56,7 @@ fn first_lines(text: &str) -> String {
 }
 
 fn ask(server: &Ollama, text: &str, stop: &Stop) -> Result<String, ToolError> {
-    let url = format!("{}/api/generate", server.url.trim_end_matches('/'));
+    let url = server.address.join("api/generate");
     let failed = |why: String| match stop.asked() {
         true => ToolError::Stopped,
         false => ToolError::step(format!("ollama at {url}: {why}")),
@@ -81,11 +82,26 @@ fn ask(server: &Ollama, text: &str, stop: &Stop) -> Result<String, ToolError> {
         let said: String = body.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
         return Err(failed(format!("HTTP status {}: {said}", status.as_u16())));
     }
-    let reply: Value =
-        serde_json::from_str(&body).map_err(|error| failed(format!("the reply is not JSON: {error}")))?;
-    match reply.get("response").and_then(Value::as_str) {
-        Some(summary) => Ok(summary.trim().to_owned()),
-        None => Err(failed("the reply has no text `response`".to_owned())),
+    let reply = codec::value_from_json(&body).map_err(|why| failed(format!("the reply cannot be read: {why}")))?;
+    summary_of(&reply).map_err(failed)
+}
+
+/// The answer in a reply, if it is whole: half a summary is published as if it were one.
+fn summary_of(reply: &Value) -> Result<String, String> {
+    let Some(response) = reply.get("response").and_then(Value::as_str) else {
+        return Err("the reply has no text `response`".to_owned());
+    };
+    if reply.get("done").is_some_and(|done| *done != Value::Bool(true)) {
+        return Err("the answer is not finished (`done` is not true)".to_owned());
+    }
+    match reply.get("done_reason").unwrap_or(&Value::Null) {
+        Value::Null => {}
+        Value::String(reason) if reason == "stop" => {}
+        reason => return Err(format!("the answer is not whole (`done_reason` is {reason}, not \"stop\")")),
+    }
+    match response.trim() {
+        "" => Err("the answer is empty".to_owned()),
+        summary => Ok(summary.to_owned()),
     }
 }
 

@@ -27,8 +27,7 @@ const ONLY: &[(&str, &[&str])] = &[
 ];
 
 pub(super) fn check() -> Result<Vec<String>> {
-    let metadata = util::read(&mut util::cargo(&["metadata", "--format-version=1", "--no-deps", "--offline"]))?;
-    Ok(judge(&dependencies(&serde_json::from_str(&metadata)?)))
+    Ok(judge(&dependencies(&util::metadata()?)))
 }
 
 /// Ordinary dependencies by member.
