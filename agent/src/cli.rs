@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
+use store::sqlite::Place;
 
 use crate::commands::{self, InboxRequest, LogChoice};
 use crate::config::{self, VARIABLES};
@@ -153,20 +153,13 @@ fn command() -> clap::Command {
 }
 
 impl Cli {
-    /// The database file itself. SQLite keeps the WAL beside the file that a link leads to, so readers have to look
-    /// there; and two names of one database must not give a task two locks.
-    fn database(&self) -> PathBuf {
-        let link = fs::symlink_metadata(&self.db).is_ok_and(|meta| meta.is_symlink());
-        let target = link.then(|| fs::canonicalize(&self.db).ok()).flatten();
-        target.unwrap_or_else(|| self.db.clone())
-    }
-
     /// Runs the command.
     ///
     /// # Errors
     /// What went wrong, for `main` to print.
     pub fn run(&self) -> Result<Exit, Failure> {
-        let db = &self.database();
+        let place = Place::of(&self.db);
+        let db = place.path();
         match &self.command {
             Command::Create { task_id, plan_file } => commands::create(db, task_id, plan_file),
             Command::Run { task_id, log, log_best_effort } => {

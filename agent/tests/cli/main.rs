@@ -18,6 +18,7 @@ mod lab;
 mod locks;
 mod no_trace;
 mod other_agents;
+mod places;
 mod shared_artifacts;
 mod signals;
 mod text;

@@ -13,7 +13,7 @@ pub(super) fn failed<'a>(op: &'a str, path: &'a Path) -> impl Fn(rusqlite::Error
         let path = path.display();
         let message = match kind {
             ErrorKind::Busy => format!("cannot {op}: another process has been writing to {path} for too long"),
-            ErrorKind::Foreign => format!("{path} is no SQLite database"),
+            ErrorKind::Foreign => format!("{path} is not a SQLite database"),
             ErrorKind::Corrupt => format!("cannot {op}: {path} is damaged or out of order: {error}"),
             _ => format!("cannot {op} in {path}: {error}"),
         };

@@ -4,17 +4,20 @@
 
 mod backup;
 mod configure;
+mod connection;
 mod error;
 mod identity;
 mod lock;
 mod place;
 mod reader;
 mod schema;
+mod scratch;
 mod tables;
 mod writer;
 
 pub use backup::backup;
 pub use lock::lock_path;
+pub use place::Place;
 pub use reader::SqliteReader;
 pub use schema::VERSION;
 pub use writer::SqliteStore;

@@ -8,9 +8,11 @@
 //!   write meanwhile, the answer is thrown away and asked for again, from the files as they are then;
 //! * WAL and `-shm`: `readonly_shm`, with which SQLite follows a live writer, or, where there is none, builds the
 //!   index of the WAL in its own memory;
-//! * a WAL alone (a copy that somebody made), or a rollback journal (a database whose making was cut off, before it had
-//!   a WAL): the files are copied to a temporary folder and mended and read there, again for as long as nobody opens the
-//!   originals.
+//! * a WAL alone (a copy that somebody made): SQLite builds the index of the WAL in its own memory, as for a connection
+//!   that has the file to itself, but takes no locks for it and folds nothing in when it closes. Again it counts only for as
+//!   long as nobody opens the files;
+//! * a rollback journal in force (a database whose making was cut off before it had a WAL): the files are copied to a
+//!   temporary folder and mended and read there, likewise.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -19,19 +21,21 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-use tempfile::TempDir;
 
 use super::Source;
 use super::error::{failed, io_failed};
+use super::place::{Place, beside};
 use super::schema::{Schema, VERSION};
+use super::scratch::Scratch;
 use super::tables::Tables;
 use crate::error::{ErrorKind, StoreError};
 use crate::limits;
 
 /// Opens a database for reading; see the module for how. It never waits for a writer, since WAL readers need not.
 pub struct SqliteReader {
-    path: PathBuf,
+    place: Place,
     conn: Connection,
     schema: Schema,
     view: View,
@@ -42,7 +46,7 @@ enum View {
     /// With SQLite's own locking, beside possible writers.
     Live,
     /// As files that nobody changes, for as long as the stamp stays the same; with the private copy, if one was made.
-    Still { stamp: Stamp, _copy: Option<TempDir> },
+    Still { stamp: Stamp, _copy: Option<Scratch> },
 }
 
 /// Changes when somebody opens the database for writing.
@@ -70,58 +74,56 @@ impl SqliteReader {
     /// # Errors
     /// [`ErrorKind::Missing`], [`ErrorKind::Unreadable`], [`ErrorKind::Foreign`], [`ErrorKind::Newer`], [`ErrorKind::Corrupt`] as they say.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Self::open_settled(path).map_err(|error| match error.kind() {
+        Self::open_at(&Place::of(path))
+    }
+
+    pub(super) fn open_at(place: &Place) -> Result<Self, StoreError> {
+        Self::open_settled(place).map_err(|error| match error.kind() {
             ErrorKind::Refused => {
-                let why = format!("cannot read {}: check the permissions of the file and its folder", path.display());
+                let why = format!("cannot read {place}: check the permissions of the file and its folder");
                 StoreError::new(ErrorKind::Unreadable, why)
             }
             _ => error,
         })
     }
 
-    fn open_settled(path: &Path) -> Result<Self, StoreError> {
-        let path = anchored(path);
+    fn open_settled(place: &Place) -> Result<Self, StoreError> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
-            match Self::open_once(&path) {
+            match Self::open_once(place) {
                 Ok(Some(reader)) => return Ok(reader),
                 Ok(None) => {}
                 // The files may have come or gone between the look at them and the opening.
-                Err(error) if error.kind() == ErrorKind::Refused && path.exists() => last = Some(error),
+                Err(error) if error.kind() == ErrorKind::Refused && place.path().exists() => last = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        Err(last.unwrap_or_else(|| unsettled(&path)))
+        Err(last.unwrap_or_else(|| unsettled(place)))
     }
 
     /// `None` where the files changed while they were being opened, so that nothing is to be made of what was seen.
-    fn open_once(path: &Path) -> Result<Option<Self>, StoreError> {
-        check_is_file(path)?;
+    fn open_once(place: &Place) -> Result<Option<Self>, StoreError> {
+        place.check_file()?;
+        let path = place.path();
         let stamp = Stamp::of(path)?;
-        let (view, uri, flags) = if has_rollback(path)? {
-            Self::from_copy(path, stamp)?
+        let has_index = stamp.shm;
+        let still = |copy| View::Still { stamp, _copy: copy };
+        let (view, conn) = if has_rollback(path)? {
+            let (scratch, copy) = copied(path)?;
+            (still(Some(scratch)), connect(&copy, "mode=rw"))
         } else if !has_frames(&beside(path, "-wal"))? {
-            let view = View::Still { stamp, _copy: None };
-            (view, uri(path, "mode=ro&immutable=1"), OpenFlags::SQLITE_OPEN_READ_ONLY)
-        } else if stamp.shm {
-            (View::Live, uri(path, "mode=ro&readonly_shm=1"), OpenFlags::SQLITE_OPEN_READ_ONLY)
+            (still(None), connect(path, "mode=ro&immutable=1"))
+        } else if has_index {
+            (View::Live, connect(path, "mode=ro&readonly_shm=1"))
         } else {
-            Self::from_copy(path, stamp)?
+            (still(None), connect(path, "mode=ro&vfs=unix-none").and_then(index_in_memory))
         };
-        let failed = failed("open the database", path);
-        let conn = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI).map_err(&failed)?;
-        conn.busy_timeout(limits::BUSY_WAIT).map_err(&failed)?;
+        let conn = conn.map_err(failed("open the database", path))?;
         let schema = Schema::of(&conn, path);
         if view.is_over(path)? {
             return Ok(None);
         }
-        Ok(Some(Self { path: path.to_owned(), conn, schema: schema?, view }))
-    }
-
-    fn from_copy(path: &Path, stamp: Stamp) -> Result<(View, PathBuf, OpenFlags), StoreError> {
-        let (folder, copy) = copied(path)?;
-        let view = View::Still { stamp, _copy: Some(folder) };
-        Ok((view, uri(&copy, "mode=rw"), OpenFlags::SQLITE_OPEN_READ_WRITE))
+        Ok(Some(Self { place: place.clone(), conn, schema: schema?, view }))
     }
 
     /// Refuses a small database with a damaged page: better found before a connection that may write than by it.
@@ -143,15 +145,15 @@ impl SqliteReader {
         for _ in 0..ATTEMPTS {
             if matches!(self.view, View::Live) && self.schema != Schema::Version(VERSION) {
                 // A writer may have made or migrated the tables since.
-                self.schema = Schema::of(&self.conn, &self.path)?;
+                self.schema = Schema::of(&self.conn, self.place.path())?;
             }
-            let answer = query(&Tables { conn: &self.conn, path: &self.path, schema: self.schema });
-            if !self.view.is_over(&self.path)? {
+            let answer = query(&Tables { conn: &self.conn, path: self.place.path(), schema: self.schema });
+            if !self.view.is_over(self.place.path())? {
                 return answer;
             }
-            *self = Self::open(&self.path)?;
+            *self = Self::open_at(&self.place)?;
         }
-        Err(unsettled(&self.path))
+        Err(unsettled(&self.place))
     }
 }
 
@@ -199,7 +201,7 @@ fn has_frames(wal: &Path) -> Result<bool, StoreError> {
 
 /// Whether SQLite would first roll a transaction back. A database is made with a rollback journal and changed to WAL,
 /// so a cut in those moments leaves one, with a file beside it that may be anything, even zeros for a header.
-fn has_rollback(path: &Path) -> Result<bool, StoreError> {
+pub(super) fn has_rollback(path: &Path) -> Result<bool, StoreError> {
     /// What a journal begins with while it is in force; see "Rollback Journal Format" in SQLite's documentation.
     const MAGIC: u64 = 0xd9d5_05f9_20a1_63d7;
     Ok(head_of(&beside(path, "-journal"), size_of::<u64>())? == MAGIC.to_be_bytes())
@@ -217,9 +219,25 @@ fn head_of(path: &Path, length: usize) -> Result<Vec<u8>, StoreError> {
     Ok(head)
 }
 
+fn connect(path: &Path, query: &str) -> rusqlite::Result<Connection> {
+    let writable =
+        if query == "mode=rw" { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+    let conn = Connection::open_with_flags(uri(path, query), writable | OpenFlags::SQLITE_OPEN_URI)?;
+    conn.busy_timeout(limits::BUSY_WAIT)?;
+    Ok(conn)
+}
+
+/// Has the index of the WAL built in memory, and nothing moved from the WAL into the database.
+fn index_in_memory(conn: Connection) -> rusqlite::Result<Connection> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    conn.query_row("PRAGMA locking_mode = EXCLUSIVE", [], |_| Ok(()))?;
+    Ok(conn)
+}
+
 /// A private copy of the database and what belongs to it.
-fn copied(path: &Path) -> Result<(TempDir, PathBuf), StoreError> {
-    let folder = tempfile::tempdir().map_err(io_failed("make a folder for a copy of", path))?;
+fn copied(path: &Path) -> Result<(Scratch, PathBuf), StoreError> {
+    let folder =
+        Scratch::make(&std::env::temp_dir(), "agent-read").map_err(io_failed("make a folder for a copy of", path))?;
     let copy = folder.path().join("copy.db");
     for suffix in ["", "-wal", "-journal"] {
         let from = beside(path, suffix);
@@ -229,42 +247,6 @@ fn copied(path: &Path) -> Result<(TempDir, PathBuf), StoreError> {
         }
     }
     Ok((folder, copy))
-}
-
-/// Length of the header that every SQLite database begins with.
-const HEADER_BYTES: u64 = 100;
-
-/// Refuses what is no plain file before SQLite sees it: its own message would only say "unable to open".
-pub(super) fn check_is_file(path: &Path) -> Result<(), StoreError> {
-    match fs::metadata(path) {
-        // SQLite takes a file of one byte for an empty one, and would write over it.
-        Ok(meta) if meta.is_file() && (1..HEADER_BYTES).contains(&meta.len()) && !has_rollback(path)? => {
-            Err(StoreError::new(ErrorKind::Foreign, format!("{} is no SQLite database", path.display())))
-        }
-        Ok(meta) if meta.is_file() => Ok(()),
-        Ok(_) => Err(StoreError::new(ErrorKind::Foreign, format!("{} is no file", path.display()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(StoreError::new(ErrorKind::Missing, format!("there is no database at {}", path.display())))
-        }
-        Err(error) => Err(io_failed("open the database", path)(error)),
-    }
-}
-
-/// A relative path gets its `./`, so that no spelling (`:memory:`, a leading `file:`) means anything but a file.
-pub(super) fn anchored(path: &Path) -> PathBuf {
-    let plain = path.components().next().is_some_and(|first| matches!(first, std::path::Component::Normal(_)));
-    if plain && (path.as_os_str().as_bytes().starts_with(b":") || path.as_os_str().as_bytes().contains(&b':')) {
-        Path::new(".").join(path)
-    } else {
-        path.to_owned()
-    }
-}
-
-/// `<path><suffix>`.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 fn uri(path: &Path, query: &str) -> PathBuf {
@@ -281,9 +263,6 @@ fn uri(path: &Path, query: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(uri))
 }
 
-fn unsettled(path: &Path) -> StoreError {
-    StoreError::new(
-        ErrorKind::Busy,
-        format!("{} is opened and closed without a pause by other processes", path.display()),
-    )
+fn unsettled(place: &Place) -> StoreError {
+    StoreError::new(ErrorKind::Busy, format!("{place} is opened and closed without a pause by other processes"))
 }

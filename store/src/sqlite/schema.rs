@@ -14,6 +14,17 @@ pub const VERSION: u32 = 3;
 const MIGRATIONS: [&str; VERSION as usize] =
     [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql"), include_str!("migrations/0003.sql")];
 
+/// `COLUMNS[n]` is what version n + 1 added, as queries that can be prepared where it is there.
+const COLUMNS: [&[&str]; VERSION as usize] = [
+    &[
+        "SELECT id, goal, status, created_at, updated_at FROM tasks",
+        "SELECT task_id, idx, tool, input, status, output, attempts FROM steps",
+        "SELECT seq, ts, task_id, run_id, kind, step_idx, data FROM events",
+    ],
+    &["SELECT fence, completion, first_event FROM tasks", "SELECT forgiven FROM steps"],
+    &["SELECT home, artifacts, completion_status, completion_attempts, completion_forgiven FROM tasks"],
+];
+
 /// What a database file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Schema {
@@ -36,12 +47,14 @@ impl Schema {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .map_err(&failed)?;
-        let is_ours = ours == 3 && has_our_columns(conn).map_err(&failed)?;
+        let found = if ours == 3 { version_by_columns(conn).map_err(&failed)? } else { 0 };
         let path = path.display();
-        match (all, is_ours, version) {
+        match (all, found, version) {
             (0, _, 0) => Ok(Self::Empty),
-            (_, true, 0) => Ok(Self::Version(1)),
-            (_, true, version) => match u32::try_from(version) {
+            (_, 0, _) => Err(StoreError::new(ErrorKind::Foreign, format!("{path} is a database of another program"))),
+            // Version 1 has no number, and a text dump loses that of any other.
+            (_, found, 0) => Ok(Self::Version(found)),
+            (_, _, version) => match u32::try_from(version) {
                 Ok(version) if version <= VERSION => Ok(Self::Version(version)),
                 _ => Err(StoreError::new(
                     ErrorKind::Newer,
@@ -50,7 +63,6 @@ impl Schema {
                     ),
                 )),
             },
-            _ => Err(StoreError::new(ErrorKind::Foreign, format!("{path} is a database of another program"))),
         }
     }
 
@@ -62,21 +74,19 @@ impl Schema {
     }
 }
 
-/// Another program may have tables of these names, and nothing is to be written into those.
-fn has_our_columns(conn: &Connection) -> rusqlite::Result<bool> {
-    const COLUMNS: [&str; 3] = [
-        "SELECT id, goal, status, created_at, updated_at FROM tasks",
-        "SELECT task_id, idx, tool, input, status, output, attempts FROM steps",
-        "SELECT seq, ts, task_id, run_id, kind, step_idx, data FROM events",
-    ];
-    for columns in COLUMNS {
-        match conn.prepare(columns) {
-            Ok(_) => {}
-            Err(rusqlite::Error::SqlInputError { .. }) => return Ok(false),
-            Err(error) => return Err(error),
+/// The version whose columns the tables have, with those of all before it; 0 where they are not ours: another program may
+/// have tables of these names, and nothing is to be written into those.
+fn version_by_columns(conn: &Connection) -> rusqlite::Result<u32> {
+    for (version, columns) in (0..).zip(COLUMNS) {
+        for column in columns {
+            match conn.prepare(column) {
+                Ok(_) => {}
+                Err(rusqlite::Error::SqlInputError { .. }) => return Ok(version),
+                Err(error) => return Err(error),
+            }
         }
     }
-    Ok(true)
+    Ok(VERSION)
 }
 
 /// Brings the database to [`VERSION`] in one transaction, so that a kill leaves the old version or the new one.

@@ -1,34 +1,29 @@
 //! Writing: one transaction per commit, guarded by the lease's token and by the rows' present state.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::{Transaction, TransactionBehavior, params};
 use serde_json::Value;
 
 use super::Source;
-use super::configure::configure;
+use super::connection::{Access, Connected};
 use super::error::failed;
-use super::identity::Identity;
 use super::lock;
-use super::place::{check_place, sync_folder};
-use super::reader::{SqliteReader, anchored, check_is_file};
-use super::schema::{Schema, VERSION, migrate};
+use super::place::{Place, sync_folder};
+use super::reader::SqliteReader;
+use super::schema::Schema;
 use super::tables::Tables;
 use crate::commit::{Commit, Places, StepChange, TaskChange};
 use crate::crash::{COMMIT_DONE, COMMIT_WRITTEN, Crash};
 use crate::error::{ErrorKind, StoreError};
-use crate::files::folder_of;
 use crate::lease::{FencingToken, Lease};
-use crate::limits;
 use crate::model::{Event, RunId, TaskId, TaskStatus, codec};
 use crate::store::{NewTask, Store};
 
 /// A database that is open for writing.
 pub struct SqliteStore {
-    path: PathBuf,
-    conn: Connection,
-    identity: Identity,
-    schema: Schema,
+    place: Place,
+    access: Access,
     crash: Crash,
     /// Set when a write or sync failed. What the disk holds is then unknown, so the connection is never closed:
     /// that would move the WAL into the database on the strength of pages that may not have arrived.
@@ -36,15 +31,16 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens an existing database. An older one is migrated when its first lease is taken, and not before: a run that
-    /// is refused because an old agent is at work must leave that agent's database as it is.
+    /// Opens an existing database. It is opened for writing when its first lease is taken, and not before: a run that is
+    /// refused because another agent is at work must leave that agent's database as it is.
     ///
     /// # Errors
-    /// Whatever is no database of ours, or damaged, is refused and left as it is.
+    /// What is not a database of ours, or damaged, is refused and left as it is.
     pub fn open(path: &Path, crash: Crash) -> Result<Self, StoreError> {
-        let path = anchored(path);
-        SqliteReader::open(&path)?.check_small()?;
-        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, crash)
+        let place = Place::of(path);
+        let mut found = SqliteReader::open_at(&place)?;
+        found.check_small()?;
+        Ok(Self { place, access: Access::Reading(Box::new(found)), crash, poisoned: false })
     }
 
     /// Opens a database, or makes one where there is none or an empty file.
@@ -52,54 +48,50 @@ impl SqliteStore {
     /// # Errors
     /// As [`SqliteStore::open`]; and the folder must exist.
     pub fn open_or_create(path: &Path, crash: Crash) -> Result<Self, StoreError> {
-        let path = anchored(path);
-        let fresh = match check_is_file(&path) {
-            Ok(()) => {
-                let mut found = SqliteReader::open(&path)?;
+        let place = Place::of(path);
+        let fresh = match SqliteReader::open_at(&place) {
+            Ok(mut found) => {
                 found.check_small()?;
                 found.schema() == Schema::Empty
             }
             Err(error) if error.kind() == ErrorKind::Missing => {
-                check_place(&path)?;
+                place.check_free()?;
                 true
             }
             Err(error) => return Err(error),
         };
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut store = Self::connect(path, flags, crash)?;
+        let access = Access::Writing(Connected::open(&place, true)?);
+        let mut store = Self { place, access, crash, poisoned: false };
         store.migrate()?;
         if fresh {
-            sync_folder(folder_of(&store.path))?;
+            sync_folder(store.place.folder())?;
         }
         Ok(store)
     }
 
-    fn connect(path: PathBuf, flags: OpenFlags, crash: Crash) -> Result<Self, StoreError> {
-        let conn = Connection::open_with_flags(&path, flags)
-            .and_then(|conn| conn.busy_timeout(limits::BUSY_WAIT).map(|()| conn))
-            .map_err(failed("open the database", &path))?;
-        // SQLite opens for reading what it may not write, and would then make a WAL that nobody may write either.
-        if conn.is_readonly("main").map_err(failed("open the database", &path))? {
-            let why = format!("{} may not be written: check its permissions", path.display());
-            return Err(StoreError::new(ErrorKind::Refused, why));
+    /// The connection that may write.
+    fn connected(&mut self) -> Result<&mut Connected, StoreError> {
+        if !matches!(self.access, Access::Writing(_)) {
+            // SQLite shares within a process what it knows of a file, and a reader's index may not be written.
+            self.access = Access::Closed;
+            self.access = Access::Writing(Connected::open(&self.place, false)?);
         }
-        let identity = Identity::of(&path)?;
-        configure(&conn, &path)?;
-        let schema = Schema::of(&conn, &path)?;
-        Ok(Self { path, conn, identity, schema, crash, poisoned: false })
+        match &mut self.access {
+            Access::Writing(connected) => Ok(connected),
+            _ => unreachable!("it was opened for writing"),
+        }
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {
-        if self.schema == Schema::Version(VERSION) {
-            return Ok(());
-        }
-        let result = migrate(&mut self.conn, &self.path);
-        self.schema = self.poison_on_io(result)?;
-        Ok(())
+        let place = self.place.clone();
+        let result = self.connected()?.migrate(&place);
+        self.poison_on_io(result)
     }
 
     fn begin(&mut self, op: &str) -> Result<Transaction<'_>, StoreError> {
-        self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(op, &self.path))
+        let path = self.place.path().to_owned();
+        let conn = &mut self.connected()?.conn;
+        conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(op, &path))
     }
 
     fn poison_on_io<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
@@ -113,10 +105,10 @@ impl SqliteStore {
 
     fn try_create(&mut self, task: &NewTask<'_>, fence: FencingToken) -> Result<(), StoreError> {
         const OP: &str = "store the task";
-        let path = self.path.clone();
+        let path = self.place.path().to_owned();
         let failed = failed(OP, &path);
         let crash = self.crash.clone();
-        let identity = self.identity;
+        let identity = self.connected()?.identity;
         let tx = self.begin(OP)?;
         let id = task.id.as_str();
         let completion = task.plan.completion().map(|completion| Value::Object(completion.clone()).to_string());
@@ -155,7 +147,7 @@ impl SqliteStore {
 
     fn try_acquire(&mut self, task: &TaskId) -> Result<FencingToken, StoreError> {
         const OP: &str = "take the lease";
-        let path = self.path.clone();
+        let path = self.place.path().to_owned();
         let failed = failed(OP, &path);
         let tx = self.begin(OP)?;
         let fence: i64 = tx
@@ -172,12 +164,12 @@ impl SqliteStore {
 
     fn try_commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError> {
         const OP: &str = "commit";
-        let path = self.path.clone();
+        let path = self.place.path().to_owned();
         let failed = failed(OP, &path);
         let crash = self.crash.clone();
         let points = crash.scope(commit.events().iter().find_map(Event::step));
         let (task, run) = (commit.lease().task(), commit.lease().run());
-        let identity = self.identity;
+        let identity = self.connected()?.identity;
         let tx = self.begin(OP)?;
         check_fence(&tx, commit.lease(), &failed)?;
         for change in commit.steps() {
@@ -205,20 +197,29 @@ impl SqliteStore {
 
 impl Source for SqliteStore {
     fn read<T>(&mut self, mut query: impl FnMut(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        query(&Tables { conn: &self.conn, path: &self.path, schema: self.schema })
+        if let Access::Closed = self.access {
+            self.access = Access::Reading(Box::new(SqliteReader::open_at(&self.place)?));
+        }
+        match &mut self.access {
+            Access::Closed => unreachable!("it was opened for reading"),
+            Access::Reading(reader) => reader.read(query),
+            Access::Writing(Connected { conn, schema, .. }) => {
+                query(&Tables { conn, path: self.place.path(), schema: *schema })
+            }
+        }
     }
 }
 
 impl Store for SqliteStore {
     fn create(&mut self, task: &NewTask<'_>) -> Result<(), StoreError> {
-        lock::check_lock_name(&self.path, task.id)?;
+        lock::check_lock_name(self.place.path(), task.id)?;
         let result = self.try_create(task, FencingToken(0));
         self.poison_on_io(result)
     }
 
     fn create_leased(&mut self, task: &NewTask<'_>) -> Result<Lease, StoreError> {
-        lock::check_lock_name(&self.path, task.id)?;
-        let file = lock::try_lock(&self.path, task.id)?;
+        lock::check_lock_name(self.place.path(), task.id)?;
+        let file = lock::try_lock(self.place.path(), task.id)?;
         let token = FencingToken(1);
         let result = self.try_create(task, token);
         self.poison_on_io(result)?;
@@ -230,7 +231,7 @@ impl Store for SqliteStore {
         if !self.read(|tables| tables.has_task(task))? {
             return Err(unknown(task));
         }
-        let file = lock::try_lock(&self.path, task)?;
+        let file = lock::try_lock(self.place.path(), task)?;
         self.migrate()?;
         let token = self.try_acquire(task);
         let token = self.poison_on_io(token)?;
@@ -245,10 +246,8 @@ impl Store for SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        if self.poisoned
-            && let Ok(placeholder) = Connection::open_in_memory()
-        {
-            std::mem::forget(std::mem::replace(&mut self.conn, placeholder));
+        if self.poisoned {
+            std::mem::forget(std::mem::replace(&mut self.access, Access::Closed));
         }
     }
 }

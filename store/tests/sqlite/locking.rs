@@ -7,10 +7,10 @@ use fixtures::Sandbox;
 use rstest::rstest;
 use store::machine::Budget;
 use store::machine::Command;
-use store::sqlite::lock_path;
-use store::{ErrorKind, SessionError, Store};
+use store::sqlite::{SqliteStore, lock_path};
+use store::{Crash, ErrorKind, SessionError, Store};
 
-use crate::support::{begin, closed, create, id, open, run, session};
+use crate::support::{begin, closed, create, fifo, id, open, raw, run, session};
 
 #[rstest]
 #[case("t1", "/lab/state.db.t1.lock")]
@@ -116,6 +116,57 @@ fn a_run_whose_lock_file_was_removed_is_fenced_off_by_the_next() {
     second.apply(&start).unwrap();
 }
 
+/// The lock of task `b` in `s.a` has the name of that of task `a.b` in `s`: whoever came second was told that its task was
+/// running already.
+#[test]
+fn two_databases_whose_locks_have_one_name_do_not_hold_each_other_up() {
+    let sandbox = Sandbox::new();
+    let (one, other) = (sandbox.file("s"), sandbox.file("s.a"));
+    let (mut ones, mut others) = (open(&one), open(&other));
+    let (ab, b) = (create(&mut ones, "a.b", 1), create(&mut others, "b", 1));
+    assert_eq!(lock_path(&one, &ab), lock_path(&other, &b));
+    let held =
+        |result: Result<store::Lease, store::StoreError>| assert_eq!(result.unwrap_err().kind(), ErrorKind::Held);
+    for swapped in [false, true] {
+        let first = if swapped { others.acquire(&b, &run("r")) } else { ones.acquire(&ab, &run("r")) }.unwrap();
+        let second = if swapped { ones.acquire(&ab, &run("r")) } else { others.acquire(&b, &run("r")) }.unwrap();
+        held(open(&one).acquire(&ab, &run("r")));
+        held(open(&other).acquire(&b, &run("r")));
+        // Who came second is protected also when the first, which has the lock of all programs, is gone.
+        drop(first);
+        if swapped {
+            held(open(&one).acquire(&ab, &run("r")));
+        } else {
+            held(open(&other).acquire(&b, &run("r")));
+        }
+        drop(second);
+    }
+    // A program that only knows the file is believed.
+    let plain = plain_lock(&lock_path(&one, &ab)).unwrap();
+    held(ones.acquire(&ab, &run("r")));
+    held(others.acquire(&b, &run("r")));
+    drop(plain);
+}
+
+/// A run that was refused because an agent of an earlier version was at work had changed the journal's mode by then.
+#[test]
+fn a_refused_run_changes_nothing() {
+    for mode in ["DELETE", "WAL"] {
+        let sandbox = Sandbox::golden("v1-killed-after-effect-2");
+        let path = sandbox.file("state.db");
+        raw(&path).query_row(&format!("PRAGMA journal_mode = {mode}"), [], |_| Ok(())).unwrap();
+        let task = id("t1");
+        let holder = plain_lock(&lock_path(&path, &task)).unwrap();
+        let before = sandbox.tree();
+        let mut store = SqliteStore::open(&path, Crash::off()).unwrap();
+        assert_eq!(store.acquire(&task, &run("r")).unwrap_err().kind(), ErrorKind::Held);
+        assert_eq!(sandbox.tree(), before, "{mode}");
+        drop(store);
+        assert_eq!(sandbox.tree(), before, "{mode}");
+        drop(holder);
+    }
+}
+
 /// `run` of an unknown id once left a lock file behind.
 #[test]
 fn an_unknown_task_leaves_no_lock_file() {
@@ -133,9 +184,13 @@ fn a_lock_file_that_cannot_be_opened_says_so() {
     let path = sandbox.file("state.db");
     let task = closed(&path, 1, 0);
     let lock = lock_path(&path, &task);
-    fs::remove_file(&lock).unwrap();
-    fs::create_dir(&lock).unwrap();
-    let error = open(&path).acquire(&task, &run("r")).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused);
-    assert!(error.to_string().contains(&*lock.to_string_lossy()), "{error}");
+    let makings: [fn(&Path); 2] = [|lock| fs::create_dir(lock).unwrap(), fifo];
+    for make in makings {
+        let _ = fs::remove_file(&lock);
+        make(&lock);
+        let error = open(&path).acquire(&task, &run("r")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert!(error.to_string().contains(&*lock.to_string_lossy()), "{error}");
+        let _ = fs::remove_dir(&lock);
+    }
 }

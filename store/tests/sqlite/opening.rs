@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use fixtures::Sandbox;
 use store::sqlite::{SqliteReader, SqliteStore, VERSION};
-use store::{Crash, ErrorKind, Reader};
+use store::{Crash, ErrorKind, Reader, Store};
 
-use crate::support::{begin, closed, create, open, raw, session, v1_rows};
+use crate::support::{begin, closed, create, open, raw, run, run_steps, session, v1_rows};
 
 fn pragma(path: &std::path::Path, name: &str) -> String {
     raw(path)
@@ -20,6 +20,11 @@ fn pragma(path: &std::path::Path, name: &str) -> String {
             other => panic!("{other:?}"),
         })
         .unwrap()
+}
+
+/// Opens the database, as far as a run does before its first commit.
+fn take_lease(path: &std::path::Path, task: &store::model::TaskId) {
+    drop(SqliteStore::open(path, Crash::off()).unwrap().acquire(task, &run("r")).unwrap());
 }
 
 #[test]
@@ -49,13 +54,47 @@ fn the_tables_are_those_of_the_contract_with_columns_added_only_at_the_end() {
 fn a_database_in_rollback_mode_is_put_into_wal_mode_with_its_rows_kept() {
     let sandbox = Sandbox::new();
     let path = sandbox.file("state.db");
-    closed(&path, 2, 1);
+    let task = closed(&path, 2, 1);
     let rows = v1_rows(&path);
     raw(&path).query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).unwrap();
     assert_eq!(fs::read(&path).unwrap()[18..20], [1, 1]);
-    drop(SqliteStore::open(&path, Crash::off()).unwrap());
+    take_lease(&path, &task);
     assert_eq!(pragma(&path, "journal_mode"), "wal");
     assert_eq!(v1_rows(&path), rows);
+}
+
+/// A text dump that is read back has all rows and columns, and no `user_version`: it was taken for version 1, and its
+/// migration failed over columns that were there.
+#[test]
+fn a_database_whose_version_was_lost_is_known_by_its_columns() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    let task = closed(&path, 2, 1);
+    raw(&path).execute_batch("PRAGMA user_version = 0; PRAGMA journal_mode = DELETE;").unwrap();
+    assert_eq!(SqliteReader::open(&path).unwrap().load(&task).unwrap().unwrap().cursor, 1);
+    let mut store = SqliteStore::open(&path, Crash::off()).unwrap();
+    let mut session = session(&mut store, &task);
+    session.apply(&begin()).unwrap();
+    run_steps(&mut session, 1);
+    drop(session);
+    assert_eq!(store::audit::audit(&mut store, None).unwrap(), []);
+    drop(store);
+    assert_eq!(pragma(&path, "journal_mode"), "wal");
+}
+
+/// A group that shares a folder by its umask could share everything in it but the database.
+#[test]
+fn a_new_database_follows_the_umask_as_every_new_file_does() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    closed(&path, 1, 0);
+    sandbox.write("file", "");
+    store::sqlite::backup(&path, &sandbox.file("copy.db")).unwrap();
+    let mode = |name: &str| fs::metadata(sandbox.file(name)).unwrap().permissions().mode() & 0o777;
+    for name in ["state.db", "state.db.t.lock", "copy.db"] {
+        assert_eq!(mode(name), mode("file"), "{name}");
+    }
 }
 
 #[test]
@@ -135,7 +174,7 @@ fn a_writer_that_holds_a_database_in_rollback_mode_is_waited_out_too() {
     const HELD: Duration = Duration::from_millis(300);
     let sandbox = Sandbox::new();
     let path = sandbox.file("state.db");
-    closed(&path, 1, 0);
+    let task = closed(&path, 1, 0);
     let holder = raw(&path);
     holder.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -145,7 +184,7 @@ fn a_writer_that_holds_a_database_in_rollback_mode_is_waited_out_too() {
             thread::sleep(HELD);
             holder.execute_batch("COMMIT").unwrap();
         });
-        drop(SqliteStore::open(&path, Crash::off()).unwrap());
+        take_lease(&path, &task);
     });
     assert!(start.elapsed() >= HELD, "{:?}", start.elapsed());
     assert_eq!(pragma(&path, "journal_mode"), "wal");

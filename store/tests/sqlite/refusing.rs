@@ -9,7 +9,7 @@ use store::audit::audit;
 use store::sqlite::{SqliteReader, SqliteStore, VERSION, backup};
 use store::{Crash, ErrorKind, StoreError};
 
-use crate::support::{closed, killed, raw};
+use crate::support::{closed, fifo, killed, raw};
 
 /// Reading, writing, making and copying each refuse the file with `kind`, in one line that names it.
 fn assert_refused(sandbox: &Sandbox, path: &Path, kind: ErrorKind) {
@@ -97,6 +97,45 @@ fn a_folder_is_no_database() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.file("state.db")).unwrap();
     assert_refused(&sandbox, &sandbox.file("state.db"), ErrorKind::Foreign);
+}
+
+/// Opening a pipe waits for somebody at its other end: every command did, for ever.
+#[rstest]
+fn what_is_not_a_file_is_refused_and_never_waited_for(
+    #[values("state.db", "state.db-wal", "state.db-shm", "state.db-journal")] name: &str,
+    #[values("a FIFO", "a folder", "a link", "a socket")] kind: &str,
+) {
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("state.db");
+    closed(&path, 1, 1);
+    let place = sandbox.file(name);
+    let _ = fs::remove_file(&place);
+    match kind {
+        "a FIFO" => fifo(&place),
+        "a folder" => fs::create_dir(&place).unwrap(),
+        // A link to a database is followed; SQLite does not follow one to its other files.
+        "a link" if name == "state.db" => return,
+        "a link" => std::os::unix::fs::symlink("elsewhere", &place).unwrap(),
+        _ => drop(std::os::unix::net::UnixListener::bind(&place).unwrap()),
+    }
+    assert_refused(&sandbox, &path, ErrorKind::Foreign);
+    assert!(SqliteReader::open(&path).err().unwrap().to_string().contains(&format!("{name} is {kind}, ")));
+}
+
+/// A database had two names. A run under each took a lock of its own and wrote a WAL of its own, both tasks were done, and
+/// then the file was damaged.
+#[test]
+fn a_database_of_two_names_is_refused_under_each() {
+    let sandbox = Sandbox::new();
+    let (path, other) = (sandbox.file("state.db"), sandbox.file("other.db"));
+    closed(&path, 1, 1);
+    fs::hard_link(&path, &other).unwrap();
+    for name in [&path, &other] {
+        assert_refused(&sandbox, name, ErrorKind::Foreign);
+        assert!(SqliteReader::open(name).err().unwrap().to_string().contains("2 names"));
+    }
+    fs::remove_file(&other).unwrap();
+    SqliteStore::open(&path, Crash::off()).unwrap();
 }
 
 /// What the audit finds, as an error.

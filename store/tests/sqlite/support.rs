@@ -117,3 +117,8 @@ pub(crate) fn v1_rows(path: &Path) -> Vec<String> {
     }
     found
 }
+
+/// Makes a pipe with a name, which whoever opens it waits at.
+pub(crate) fn fifo(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
