@@ -3,13 +3,12 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use store::crash::{RUN_SITES, STEP_SITES};
 use store::{Crash, CrashPoint, CrashSite};
 
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::signals::kill_this_process;
 use crate::{action_log, engine};
 
 /// The crash handle of this process.
@@ -36,17 +35,9 @@ pub(crate) fn arm(config: &Config) -> Result<Crash, Failure> {
             }
         }
         if at.as_ref() == Some(point) {
-            die();
+            kill_this_process();
         }
     }))
-}
-
-/// SIGKILL cannot be handled, so nothing runs after it: no destructor, no buffer is flushed.
-fn die() -> ! {
-    let _sent = kill(Pid::this(), Signal::SIGKILL);
-    loop {
-        std::thread::park();
-    }
 }
 
 /// What a task passes on its way, as far as crash points go.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::ErrorKind;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use store::sqlite::Place;
 use crate::commands::{self, InboxRequest, LogChoice};
 use crate::config::{self, VARIABLES};
 use crate::exit::{self, Exit, Failure};
+use crate::output::Output;
+use crate::signals;
 
 /// Runs tasks that survive being killed: every step is checkpointed and journaled in one transaction, and after
 /// `kill -9` the task goes on where it was, with its effects done once.
@@ -45,6 +47,9 @@ enum Command {
         /// Go on, with a warning, where the action log cannot be written; a later run writes what it lacks.
         #[arg(long, requires = "log")]
         log_best_effort: bool,
+        /// How long what is under way may take after SIGTERM or SIGINT [default: 10].
+        #[arg(long, value_name = "SECONDS", value_parser = pause, allow_negative_numbers = true)]
+        grace: Option<Duration>,
     },
     /// Count the words of the notes in a folder, and publish the results as one report. Creates the task where it is
     /// new, resumes it where it is not.
@@ -124,6 +129,9 @@ struct Inbox {
     /// Pause inside every step, before its effect [default: AGENT_STEP_DELAY].
     #[arg(long, value_name = "SECONDS", value_parser = pause, allow_negative_numbers = true)]
     delay: Option<Duration>,
+    /// How long what is under way may take after SIGTERM or SIGINT [default: 10].
+    #[arg(long, value_name = "SECONDS", value_parser = pause, allow_negative_numbers = true)]
+    grace: Option<Duration>,
 }
 
 fn pause(text: &str) -> Result<Duration, String> {
@@ -136,10 +144,15 @@ fn pause(text: &str) -> Result<Duration, String> {
 /// Help, version or a usage error was printed; end with that code.
 pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     let parsed = command().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.map_err(|error| match error.print() {
-        _ if error.use_stderr() => Exit::Usage,
-        Err(why) if why.kind() != ErrorKind::BrokenPipe => Exit::Io,
-        _ => Exit::Done,
+    parsed.map_err(|error| {
+        if error.use_stderr() || std::io::stdout().is_terminal() {
+            let _best_effort = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Done };
+        }
+        // Help and version are results like any other: where they are lost, that is no success.
+        let mut out = Output::new();
+        let shown = out.line(error.render().to_string().trim_end()).and_then(|()| out.finish());
+        shown.map_or_else(|failure| failure.exit(), |()| Exit::Done)
     })
 }
 
@@ -158,17 +171,18 @@ impl Cli {
     /// # Errors
     /// What went wrong, for `main` to print.
     pub fn run(&self) -> Result<Exit, Failure> {
+        signals::survive_size_limits();
         let place = Place::of(&self.db);
         let db = place.path();
         match &self.command {
             Command::Create { task_id, plan_file } => commands::create(db, task_id, plan_file),
-            Command::Run { task_id, log, log_best_effort } => {
+            Command::Run { task_id, log, log_best_effort, grace } => {
                 let log = log.as_deref().map(|path| LogChoice { path, best_effort: *log_best_effort });
-                commands::run(db, task_id, log)
+                commands::run(db, task_id, log, *grace)
             }
-            Command::Inbox(Inbox { task, inbox, out, log, log_best_effort, delay }) => {
+            Command::Inbox(Inbox { task, inbox, out, log, log_best_effort, delay, grace }) => {
                 let log = LogChoice { path: log, best_effort: *log_best_effort };
-                commands::inbox(db, InboxRequest { task, inbox, out, log }, *delay)
+                commands::inbox(db, InboxRequest { task, inbox, out, log }, *delay, *grace)
             }
             Command::Status { task_id } => commands::status(db, task_id),
             Command::Export { task_id } => commands::export(db, task_id),

@@ -18,6 +18,8 @@ use crate::exit::{Exit, Failure};
 pub struct Config {
     /// What the engine goes by.
     pub settings: Settings,
+    /// How long what is under way may take once the process has been asked to stop.
+    pub grace: Duration,
     /// Where to kill this process.
     pub crash_at: Option<CrashPoint>,
     /// File that names every crash point passed.
@@ -37,6 +39,9 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("AGENT_UNSAFE_EFFECTS", "negative control: 1 makes effects not idempotent"),
     ("AGENT_UNSAFE_KEYS", "negative control: 1 gives every attempt its own idempotency key"),
 ];
+
+/// The grace unless an option says otherwise.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// Longest pause: a day.
 const MAX_DELAY: f64 = 86_400.0;
@@ -59,7 +64,7 @@ impl Config {
             step_delay: seconds("AGENT_STEP_DELAY")?.unwrap_or_default(),
             unsafe_keys: flag("AGENT_UNSAFE_KEYS")?,
         };
-        Ok(Self { settings, crash_at: crash_point()?, crash_record: path("AGENT_CRASH_RECORD")? })
+        Ok(Self { settings, grace: GRACE, crash_at: crash_point()?, crash_record: path("AGENT_CRASH_RECORD")? })
     }
 }
 

@@ -58,9 +58,14 @@ pub(crate) const EXIT_CODES: &[(Exit, &str)] = &[
         Exit::BadStore,
         "the database is not ours, too new, damaged, or was changed by somebody else; this program did not change it",
     ),
-    (Exit::Interrupted, "stopped by SIGINT between two commits"),
-    (Exit::Terminated, "stopped by SIGTERM between two commits"),
+    (Exit::Interrupted, "stopped by SIGINT; nothing committed is lost, and `run` goes on"),
+    (Exit::Terminated, "stopped by SIGTERM; nothing committed is lost, and `run` goes on"),
 ];
+
+/// What a shell sees of a process that a signal has ended.
+pub(crate) fn by_signal(signal: i32) -> i32 {
+    128 + signal
+}
 
 /// The table as text, for `--help`.
 #[must_use]

@@ -1,20 +1,34 @@
 //! Results on standard output.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure, printable};
 
+/// Standard output as the kernel has it. The standard library takes a descriptor that cannot be written for one that
+/// nobody reads, and says that all is well.
+struct Descriptor;
+
+impl Write for Descriptor {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(nix::unistd::write(io::stdout(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Buffered standard output. A reader that closes the pipe has seen enough: that is no error.
 pub(crate) struct Output {
-    out: BufWriter<StdoutLock<'static>>,
+    out: BufWriter<Descriptor>,
     closed: bool,
 }
 
 impl Output {
     pub(crate) fn new() -> Self {
-        Self { out: BufWriter::new(io::stdout().lock()), closed: false }
+        Self { out: BufWriter::new(Descriptor), closed: false }
     }
 
     /// True where nobody reads any more, so that further work is in vain.

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use store::limits;
 
+use tools::Stop;
+
 use super::LogError;
 
 /// What a run does to the file of its log, once it has the file's lock.
@@ -42,6 +44,8 @@ pub struct LogFile {
     file: Arc<File>,
     /// False for a device, which cannot be read back.
     regular: bool,
+    /// Looked at while the lock is waited for.
+    stop: Stop,
     /// Its length after the last write or look of this process; whoever finds it longer has to look at the last line.
     end: Option<u64>,
 }
@@ -59,7 +63,7 @@ impl Drop for LogLock {
 impl LogFile {
     /// Opens it, or makes it with its folder. Its name is durable then: whether this process made it or one that died
     /// before it could say so, the folder is synced.
-    pub(super) fn open(path: &Path) -> Result<Self, LogError> {
+    pub(super) fn open(path: &Path, stop: &Stop) -> Result<Self, LogError> {
         let folder = tools::folder_of(path);
         tools::make_folder(folder)?;
         let failed = LogError::io("open", path);
@@ -74,7 +78,7 @@ impl LogFile {
         if regular {
             tools::sync_folder_of_others(folder)?;
         }
-        Ok(Self { path: path.to_owned(), file: Arc::new(file), regular, end: None })
+        Ok(Self { path: path.to_owned(), file: Arc::new(file), regular, stop: stop.clone(), end: None })
     }
 
     /// Where it is.
@@ -90,7 +94,11 @@ impl LogFile {
         loop {
             match self.file.try_lock() {
                 Ok(()) => return Ok(LogLock(Arc::clone(&self.file))),
-                Err(TryLockError::WouldBlock) if start.elapsed() < limits::LOG_LOCK_WAIT => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) if start.elapsed() < limits::LOG_LOCK_WAIT => {
+                    // Not given up: what was committed has its line to come. But it counts against the grace.
+                    let _seen = self.stop.asked();
+                    std::thread::sleep(PAUSE);
+                }
                 Err(TryLockError::WouldBlock) => return Err(LogError::Busy { path: self.path.clone() }),
                 Err(TryLockError::Error(error)) => return Err(LogError::io("lock", &self.path)(error)),
             }
@@ -208,7 +216,7 @@ mod tests {
         let path = folder.path().join("sub/log.jsonl");
         fs::create_dir(folder.path().join("sub")).unwrap();
         fs::write(&path, text).unwrap();
-        let file = LogFile::open(&path).unwrap();
+        let file = LogFile::open(&path, &Stop::default()).unwrap();
         (folder, file)
     }
 
@@ -255,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_and_what_follows_looks_at_the_last_line() {
-        let mut file = LogFile::open(Path::new("/dev/full")).unwrap();
+        let mut file = LogFile::open(Path::new("/dev/full"), &Stop::default()).unwrap();
         let lock = file.lock().unwrap();
         assert!(!file.seal(&lock).unwrap());
         let error = file.append(&lock, b"line\n").unwrap_err().to_string();
@@ -266,8 +274,8 @@ mod tests {
     #[test]
     fn what_cannot_be_a_log_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(LogFile::open(folder.path()).is_err());
+        assert!(LogFile::open(folder.path(), &Stop::default()).is_err());
         fs::write(folder.path().join("file"), "").unwrap();
-        assert!(LogFile::open(&folder.path().join("file/log")).is_err());
+        assert!(LogFile::open(&folder.path().join("file/log"), &Stop::default()).is_err());
     }
 }

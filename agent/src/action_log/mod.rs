@@ -24,6 +24,8 @@ use std::path::Path;
 use store::model::{JournalEntry, RunId, TaskId};
 use store::{Crash, CrashSite, Reader, limits};
 
+use tools::Stop;
+
 use line::Names;
 use scan::Seen;
 
@@ -63,9 +65,10 @@ impl ActionLog {
         task: &TaskId,
         run: &RunId,
         crash: &Crash,
+        stop: &Stop,
         sink: impl FnOnce(LogFile) -> Box<dyn LogSink>,
     ) -> Result<Self, LogError> {
-        let sink = sink(LogFile::open(path)?);
+        let sink = sink(LogFile::open(path, stop)?);
         crash.scope(None).point(OPENED);
         let names = Names::new(task.clone());
         Ok(Self { sink, task: task.clone(), run: run.clone(), crash: crash.clone(), names, cursor: 0 })

@@ -137,7 +137,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, text).unwrap();
-        scan(&LogFile::open(&path).unwrap(), &TaskId::new("t").unwrap()).unwrap()
+        scan(&LogFile::open(&path, &tools::Stop::default()).unwrap(), &TaskId::new("t").unwrap()).unwrap()
     }
 
     #[rstest]

@@ -29,8 +29,14 @@ pub struct InboxRequest<'a> {
     pub log: LogChoice<'a>,
 }
 
-pub(crate) fn inbox(db: &Path, request: InboxRequest<'_>, delay: Option<Duration>) -> Result<Exit, Failure> {
+pub(crate) fn inbox(
+    db: &Path,
+    request: InboxRequest<'_>,
+    delay: Option<Duration>,
+    grace: Option<Duration>,
+) -> Result<Exit, Failure> {
     let mut config = Config::from_env()?;
+    config.grace = grace.unwrap_or(config.grace);
     config.settings.step_delay = delay.unwrap_or(config.settings.step_delay);
     inbox_with(db, request, &config, &Parts::RIGHT)
 }

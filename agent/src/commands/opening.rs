@@ -84,10 +84,10 @@ impl<'a> Opening<'a> {
         &'a self,
         store: impl FnOnce(&Path, store::Crash) -> Result<SqliteStore, store::StoreError>,
     ) -> Result<(Box<dyn Store>, Work<'a>), Failure> {
-        let signals = Signals::listen()?;
+        let signals = Signals::listen(self.config.grace)?;
         let crash = arm::arm(self.config)?;
         let run = RunId::random();
-        let log = Log::open(self.log, &self.task, &run, &crash, self.parts.log)?;
+        let log = Log::open(self.log, &self.task, &run, &crash, &signals.stop, self.parts.log)?;
         let store = (self.parts.store)(store(self.db, crash.clone())?, &crash);
         Ok((store, Work { opening: self, run, crash, signals, log }))
     }

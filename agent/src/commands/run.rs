@@ -1,6 +1,7 @@
 //! `agent run`
 
 use std::path::Path;
+use std::time::Duration;
 
 use store::sqlite::SqliteStore;
 
@@ -10,8 +11,10 @@ use super::work::{LogChoice, report};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 
-pub(crate) fn run(db: &Path, task: &str, log: Option<LogChoice<'_>>) -> Result<Exit, Failure> {
-    run_logged(db, task, &Config::from_env()?, &Parts::RIGHT, log)
+pub(crate) fn run(db: &Path, task: &str, log: Option<LogChoice<'_>>, grace: Option<Duration>) -> Result<Exit, Failure> {
+    let mut config = Config::from_env()?;
+    config.grace = grace.unwrap_or(config.grace);
+    run_logged(db, task, &config, &Parts::RIGHT, log)
 }
 
 /// `agent run` with these settings and parts.

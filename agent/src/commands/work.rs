@@ -4,7 +4,7 @@ use std::path::Path;
 
 use store::model::{Event, RunId, TaskId, TaskState, TaskStatus};
 use store::{Clock, Crash, Reader, Store, SystemClock, TaskSession};
-use tools::Published;
+use tools::{Published, Stop};
 
 use super::opening::Opening;
 use super::{Parts, Sink, say};
@@ -37,13 +37,14 @@ impl Log {
         task: &TaskId,
         run: &RunId,
         crash: &Crash,
+        stop: &Stop,
         sink: Sink<'_>,
     ) -> Result<Self, Failure> {
         let Some(LogChoice { path, best_effort }) = choice else {
             return Ok(Self { log: None, best_effort: false, warned: false });
         };
         let mut log = Self { log: None, best_effort, warned: false };
-        match ActionLog::open(path, task, run, crash, sink) {
+        match ActionLog::open(path, task, run, crash, stop, sink) {
             Ok(open) => log.log = Some(open),
             Err(error) => log.settle(Err(error))?,
         }

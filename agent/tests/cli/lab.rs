@@ -218,6 +218,14 @@ impl Started {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(id).unwrap()), signal).unwrap();
     }
 
+    /// The process that the started one has started.
+    #[track_caller]
+    pub(crate) fn child(&self) -> nix::unistd::Pid {
+        let parent = self.child.as_ref().unwrap().id();
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+        nix::unistd::Pid::from_raw(children.trim().parse().unwrap())
+    }
+
     /// Sends the signal again and again until it has ended: two that come close together may count as one.
     #[track_caller]
     pub(crate) fn insist(mut self, signal: nix::sys::signal::Signal) -> Ran {

@@ -98,3 +98,80 @@ fn an_answer_that_is_there_is_taken_before_the_run_stops() {
     lab.agent(["run", "t1"]).exits(0);
     assert_sound(&lab, "t1", None);
 }
+
+/// A run that waits for the lock of its action log, which somebody else holds and does not give back.
+fn waiting(lab: &Lab, starter: &[&str], arguments: &[&str]) -> (Started, std::fs::File) {
+    let log = std::fs::File::create(lab.path("log")).unwrap();
+    log.lock().unwrap();
+    let starter = [starter, &[env!("CARGO_BIN_EXE_agent")]].concat();
+    let arguments = ["run", "t1", "--log", "log"].iter().chain(arguments);
+    let run = lab.call_through(&starter, arguments).env("AGENT_CRASH_RECORD", "recording").start();
+    lab.wait_for("recording", "log.opened");
+    (run, log)
+}
+
+/// Whoever insists gets what a kill gives.
+#[test]
+fn a_second_signal_ends_the_run_at_once() {
+    let lab = Lab::with_task();
+    let (run, _log) = waiting(&lab, &[], &[]);
+    assert_eq!(run.insist(Signal::SIGTERM).exits(143).signal, Some(15));
+    lab.agent(["run", "t1"]).exits(0);
+    assert_sound(&lab, "t1", None);
+}
+
+#[rstest]
+#[case(Signal::SIGTERM, 143)]
+#[case(Signal::SIGINT, 130)]
+fn what_does_not_come_to_its_end_has_the_grace_and_no_more(#[case] signal: Signal, #[case] code: i32) {
+    let lab = Lab::with_task();
+    let (run, _log) = waiting(&lab, &[], &["--grace", "1"]);
+    let start = Instant::now();
+    run.signal(signal);
+    assert_eq!(run.ended().exits(code).signal, None);
+    let took = start.elapsed();
+    assert!(took > Duration::from_millis(500) && took < Duration::from_secs(8), "{took:?}");
+    lab.agent(["run", "t1"]).exits(0);
+    assert_sound(&lab, "t1", None);
+}
+
+/// As the first process of a container, which no signal ends whose handler is the default one, a second SIGTERM ended in a
+/// segmentation fault, and a crash point in an endless wait.
+#[test]
+fn the_first_process_of_a_container_ends_by_exit_code() {
+    const CONTAINER: [&str; 6] = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--"];
+    let lab = Lab::with_task();
+    let probe = std::process::Command::new(CONTAINER[0]).args(&CONTAINER[1..]).arg("true").output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        eprintln!("SKIPPED: this machine lets nobody make a container");
+        return;
+    }
+    let killed = lab.call_through(&CONTAINER, [env!("CARGO_BIN_EXE_agent"), "run", "t1"]);
+    killed.env("AGENT_CRASH_AT", "after_effect:1").ran().exits(137);
+
+    let (run, _log) = waiting(&lab, &CONTAINER, &[]);
+    // The agent is the child of what made the container.
+    let first = run.child();
+    let send = || nix::sys::signal::kill(first, Signal::SIGTERM);
+    send().unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    send().unwrap();
+    assert_eq!(run.ended().exits(143).signal, None);
+    lab.agent(["run", "t1"]).exits(0);
+    assert_sound(&lab, "t1", None);
+}
+
+/// The signal came while `task_done` was committed: "stopped, `run` goes on with it" for a task that was done.
+#[test]
+fn a_stop_that_comes_when_the_task_is_over_has_stopped_nothing() {
+    let lab = Lab::killed_at("after_commit:2");
+    // Each sync takes a second, so that there is time to send a signal into the last one.
+    let strace = ["strace", "-o", "/dev/null", "-e", "inject=fdatasync,fsync:delay_enter=1000000"];
+    let starter = [&strace[..], &[env!("CARGO_BIN_EXE_agent")]].concat();
+    let run = lab.call_through(&starter, ["run", "t1"]).env("AGENT_CRASH_RECORD", "recording").start();
+    lab.wait_for("recording", "commit.written#2");
+    nix::sys::signal::kill(run.child(), Signal::SIGTERM).unwrap();
+    let ran = run.ended().exits(0).says("task `t1` is done");
+    assert!(!ran.stderr.contains("stopped"), "{ran:?}");
+    assert_sound(&lab, "t1", None);
+}

@@ -124,3 +124,17 @@ fn a_pipe_that_is_closed_early_is_no_error() {
         assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{command}");
     }
 }
+
+/// A result that nobody got ended with exit code 0: the standard library takes such a descriptor for a closed pipe.
+#[rstest]
+#[case(&["status", "t1"])]
+#[case(&["export", "t1"])]
+#[case(&["list"])]
+#[case(&["--help"])]
+fn a_standard_output_that_cannot_be_written_is_an_error(#[case] arguments: &[&str]) {
+    let lab = Lab::with_task();
+    let unwritable = std::fs::File::open("/dev/null").unwrap();
+    lab.call(arguments).ran_into(unwritable).exits(74);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    lab.call(arguments).ran_into(full).exits(74);
+}
