@@ -143,8 +143,8 @@ pub(crate) fn files(ending: &str) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
 
-    /// `cargo xtask bench` looked for `target` in the workspace and failed with "No such file" for everybody who
-    /// builds elsewhere.
+    /// `cargo xtask bench` looked for `target` in the workspace and failed with "No such file" for everybody who builds
+    /// elsewhere.
     #[test]
     fn where_people_build_is_for_cargo_to_say() {
         let elsewhere = Path::new("/nonexistent/elsewhere");

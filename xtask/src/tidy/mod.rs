@@ -2,8 +2,11 @@
 //! its tests something that it must reject.
 
 mod depend;
+mod modules;
 mod named;
+mod names;
 mod source;
+mod text;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,10 +18,12 @@ use crate::util;
 pub(crate) fn run() -> Result<()> {
     let mut broken = depend::check()?;
     let mut tests = BTreeSet::new();
-    for (path, text) in texts(".rs")? {
-        broken.extend(source::check(&path, &text));
-        tests.extend(named::functions(&text).into_iter().map(str::to_owned));
+    let sources = texts(".rs")?;
+    for (path, text) in &sources {
+        broken.extend(source::check(path, text, &text::pieces(text)));
+        tests.extend(named::functions(text).into_iter().map(str::to_owned));
     }
+    broken.extend(modules::check(&sources));
     for (path, text) in texts(".md")? {
         broken.extend(named::unknown(&path, &text, &tests));
     }

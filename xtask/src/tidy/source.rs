@@ -1,5 +1,9 @@
 //! What may stand in which source file, and how long things get.
 
+use std::collections::BTreeSet;
+
+use super::text::Pieces;
+
 /// Longest file and longest function, in lines.
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
@@ -21,8 +25,6 @@ const BANS: &[Ban] = &[
     },
     Ban { word: "rusqlite", below: "chaos/src", except: &["chaos/src/look/reader"], why: "one reader of evidence" },
     Ban { word: "SystemTime", below: "store/src", except: &["store/src/clock.rs"], why: "time is a dependency" },
-    Ban { word: "std::", below: "store/src/machine", except: &[], why: "the machine is pure" },
-    Ban { word: "rand::", below: "store/src/machine", except: &[], why: "the machine is pure" },
     Ban { word: "env::var", below: "store/src", except: &[], why: "libraries read no environment" },
     Ban { word: "env::var", below: "tools/src", except: &[], why: "libraries read no environment" },
     Ban {
@@ -31,20 +33,33 @@ const BANS: &[Ban] = &[
         except: &["agent/src/config.rs"],
         why: "one reader of the environment",
     },
-    Ban { word: "crate::exit", below: "agent/src/engine", except: &[], why: "the loop knows no process" },
-    Ban { word: "crate::signals", below: "agent/src/engine", except: &[], why: "the loop knows no process" },
-    Ban { word: "crate::config", below: "agent/src/engine", except: &[], why: "the loop knows no process" },
-    Ban { word: "crate::action_log", below: "agent/src/engine", except: &[], why: "an observer does not steer" },
+    Ban { word: "::stdout()", below: "store/src", except: &[], why: "libraries print nothing" },
+    Ban { word: "::stderr()", below: "store/src", except: &[], why: "libraries print nothing" },
+    Ban { word: "::stdout()", below: "tools/src", except: &[], why: "libraries print nothing" },
+    Ban { word: "::stderr()", below: "tools/src", except: &[], why: "libraries print nothing" },
     Ban {
-        word: "#[allow(",
-        below: "",
-        except: &["xtask/src/tidy"],
-        why: "#[expect] with a reason tells when it is stale",
+        word: "::stdout()",
+        below: "agent/src",
+        except: &["agent/src/output.rs"],
+        why: "results leave through one place",
     },
-    Ban { word: "#[ignore", below: "", except: &["xtask/src/tidy"], why: "a skipped test looks like a passed one" },
+    Ban {
+        word: "::stderr()",
+        below: "agent/src",
+        except: &["agent/src/main.rs", "agent/src/commands/mod.rs", "agent/src/arm.rs", "agent/src/progress.rs"],
+        why: "main prints errors, `say!` what was done",
+    },
+    Ban { word: "#[allow(", below: "", except: &[], why: "#[expect] with a reason tells when it is stale" },
+    Ban { word: "#[ignore", below: "", except: &[], why: "a skipped test looks like a passed one" },
 ];
 
-pub(super) fn check(path: &str, text: &str) -> Vec<String> {
+/// Longest line of a comment, as rustfmt.toml has it for code.
+const COMMENT_WIDTH: usize = 120;
+
+/// Where comments are wrapped so.
+const WRAPPED: &[&str] = &["fixtures/", "xtask/"];
+
+pub(super) fn check(path: &str, text: &str, pieces: &Pieces) -> Vec<String> {
     let mut broken = Vec::new();
     let lines = text.lines().count();
     if lines > FILE_LINES {
@@ -55,12 +70,18 @@ pub(super) fn check(path: &str, text: &str) -> Vec<String> {
             broken.push(format!("{path}:{line}: {name} has {length} lines, at most {FUNCTION_LINES}"));
         }
     }
+    let wrapped = WRAPPED.iter().any(|wrapped| path.starts_with(wrapped));
+    let commented: BTreeSet<usize> = pieces.comments.iter().map(|comment| comment.line).collect();
+    for (number, line) in (1..).zip(text.lines()).filter(|(number, _)| commented.contains(number)) {
+        if wrapped && line.chars().count() > COMMENT_WIDTH {
+            broken.push(format!("{path}:{number}: a comment is wrapped at {COMMENT_WIDTH} characters"));
+        }
+    }
     for ban in BANS {
         if !path.starts_with(ban.below) || ban.except.iter().any(|except| path.starts_with(except)) {
             continue;
         }
-        let code = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
-        for (number, _) in code.filter(|(_, line)| line.contains(ban.word)) {
+        for (number, _) in pieces.code.lines().enumerate().filter(|(_, line)| line.contains(ban.word)) {
             broken.push(format!("{path}:{}: `{}`: {}", number + 1, ban.word, ban.why));
         }
     }
@@ -90,17 +111,31 @@ fn functions(text: &str) -> Vec<(usize, String, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::text::pieces;
+
+    fn check(path: &str, text: &str) -> Vec<String> {
+        super::check(path, text, &pieces(text))
+    }
 
     #[test]
-    fn what_is_banned_is_found_and_a_comment_is_not() {
-        assert_eq!(check("store/src/machine/x.rs", "use std::fs;").len(), 1);
+    fn what_is_banned_is_found_and_a_comment_or_a_literal_is_not() {
         assert_eq!(check("store/src/session.rs", "use rusqlite::Connection;").len(), 1);
         assert_eq!(check("tools/src/x.rs", "std::env::var(\"X\")").len(), 1);
-        assert_eq!(check("agent/src/engine/x.rs", "use crate::exit::Exit;").len(), 1);
+        assert_eq!(check("tools/src/x.rs", "io::stdout().lock()").len(), 1);
         assert_eq!(check("agent/src/x.rs", "#[allow(dead_code)]").len(), 1);
-        assert!(check("store/src/machine/x.rs", "// no std::fs here").is_empty());
+        assert!(check("store/src/session.rs", "// no rusqlite here").is_empty());
+        assert!(check("agent/src/x.rs", "f(\"#[allow(\")").is_empty());
         assert!(check("store/src/sqlite/x.rs", "use rusqlite::Connection;").is_empty());
+    }
+
+    #[test]
+    fn a_comment_has_one_width() {
+        let (fits, long) = (format!("// {}\n", "ü".repeat(117)), format!("x; // {}\n", "x".repeat(115)));
+        assert!(check("xtask/a.rs", &fits).is_empty());
+        assert_eq!(
+            check("xtask/a.rs", &format!("{fits}{long}")),
+            ["xtask/a.rs:2: a comment is wrapped at 120 characters"]
+        );
     }
 
     #[test]
@@ -109,6 +144,6 @@ mod tests {
         let long = format!("impl A {{\n    pub(crate) fn f() {{\n{}    }}\n}}\n", "        x;\n".repeat(69));
         assert!(check("a.rs", &long)[0].contains("f has 71 lines"));
         let fits = format!("fn f() {{\n{}}}\n", "    x;\n".repeat(68));
-        assert!(check("a.rs", &fits).is_empty());
+        assert!(check("xtask/a.rs", &fits).is_empty());
     }
 }
