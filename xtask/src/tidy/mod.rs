@@ -5,6 +5,7 @@ mod depend;
 mod modules;
 mod named;
 mod names;
+mod places;
 mod source;
 mod text;
 
@@ -18,14 +19,19 @@ use crate::util;
 pub(crate) fn run() -> Result<()> {
     let mut broken = depend::check()?;
     let mut tests = BTreeSet::new();
+    let files = util::files("")?;
+    let places = places::known(files.iter().filter_map(|path| path.to_str()));
     let sources = texts(".rs")?;
     for (path, text) in &sources {
-        broken.extend(source::check(path, text, &text::pieces(text)));
+        let pieces = text::pieces(text);
+        broken.extend(source::check(path, text, &pieces));
+        broken.extend(pieces.comments.iter().flat_map(|piece| places::gone(path, piece.line, &piece.text, &places)));
         tests.extend(named::functions(text).into_iter().map(str::to_owned));
     }
     broken.extend(modules::check(&sources));
     for (path, text) in texts(".md")? {
         broken.extend(named::unknown(&path, &text, &tests));
+        broken.extend((1..).zip(text.lines()).flat_map(|(line, text)| places::gone(&path, line, text, &places)));
     }
     if broken.is_empty() {
         return Ok(());
