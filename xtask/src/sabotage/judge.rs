@@ -23,7 +23,7 @@ pub(super) fn judge(judges: &[String], bugs: &[Bug], catches: &[Catch]) -> Vec<S
         }
     }
     let unknown = NEVER_ALONE.iter().filter(|(name, _)| judges.iter().all(|judge| judge != name));
-    wrong.extend(unknown.map(|(name, _)| format!("{name}: a reason is given for what is no property")));
+    wrong.extend(unknown.map(|(name, _)| format!("{name}: a reason is given, but there is no such property")));
     wrong
 }
 
@@ -113,7 +113,7 @@ mod tests {
         let (name, _) = NEVER_ALONE[0];
         let wrong = said(bug(&[name], false), &[name]);
         assert!(wrong.iter().any(|line| line.contains("it is said that")), "{wrong:?}");
-        assert!(judge(&[], &[], &[])[0].contains("no property"));
+        assert!(judge(&[], &[], &[])[0].contains("no such property"));
     }
 
     #[test]

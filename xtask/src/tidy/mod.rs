@@ -2,6 +2,7 @@
 //! its tests something that it must reject.
 
 mod depend;
+mod english;
 mod modules;
 mod named;
 mod names;
@@ -25,11 +26,21 @@ pub(crate) fn run() -> Result<()> {
     for (path, text) in &sources {
         let pieces = text::pieces(text);
         broken.extend(source::check(path, text, &pieces));
+        // The rule itself has examples.
+        if is_swept(path) && !path.ends_with("tidy/english.rs") {
+            broken.extend(english::check(path, text));
+        }
         broken.extend(pieces.comments.iter().flat_map(|piece| places::gone(path, piece.line, &piece.text, &places)));
         tests.extend(named::functions(text).into_iter().map(str::to_owned));
     }
     broken.extend(modules::check(&sources));
+    for (path, text) in texts(".py")? {
+        broken.extend(english::check(&path, &text));
+    }
     for (path, text) in texts(".md")? {
+        if is_swept(&path) {
+            broken.extend(english::check(&path, &text));
+        }
         broken.extend(named::unknown(&path, &text, &tests));
         broken.extend((1..).zip(text.lines()).flat_map(|(line, text)| places::gone(&path, line, text, &places)));
     }
@@ -37,6 +48,13 @@ pub(crate) fn run() -> Result<()> {
         return Ok(());
     }
     bail!("{} rules are broken:\n  {}", broken.len(), broken.join("\n  "))
+}
+
+/// Where comments have one width and plain English.
+const SWEPT: &[&str] = &["fixtures/", "xtask/", "docs/inbox.md", "CONTRIBUTING.md", "README.md", "ARCHITECTURE.md"];
+
+fn is_swept(path: &str) -> bool {
+    SWEPT.iter().any(|swept| path.starts_with(swept))
 }
 
 /// Path and text of each file with this ending.

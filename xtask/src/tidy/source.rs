@@ -56,9 +56,6 @@ const BANS: &[Ban] = &[
 /// Longest line of a comment, as rustfmt.toml has it for code.
 const COMMENT_WIDTH: usize = 120;
 
-/// Where comments are wrapped so.
-const WRAPPED: &[&str] = &["fixtures/", "xtask/"];
-
 pub(super) fn check(path: &str, text: &str, pieces: &Pieces) -> Vec<String> {
     let mut broken = Vec::new();
     let lines = text.lines().count();
@@ -70,10 +67,9 @@ pub(super) fn check(path: &str, text: &str, pieces: &Pieces) -> Vec<String> {
             broken.push(format!("{path}:{line}: {name} has {length} lines, at most {FUNCTION_LINES}"));
         }
     }
-    let wrapped = WRAPPED.iter().any(|wrapped| path.starts_with(wrapped));
     let commented: BTreeSet<usize> = pieces.comments.iter().map(|comment| comment.line).collect();
     for (number, line) in (1..).zip(text.lines()).filter(|(number, _)| commented.contains(number)) {
-        if wrapped && line.chars().count() > COMMENT_WIDTH {
+        if super::is_swept(path) && line.chars().count() > COMMENT_WIDTH {
             broken.push(format!("{path}:{number}: a comment is wrapped at {COMMENT_WIDTH} characters"));
         }
     }
