@@ -8,6 +8,7 @@ mod named;
 mod names;
 mod places;
 mod source;
+mod swept;
 mod text;
 
 use std::collections::BTreeSet;
@@ -27,7 +28,7 @@ pub(crate) fn run() -> Result<()> {
         let pieces = text::pieces(text);
         broken.extend(source::check(path, text, &pieces));
         // The rule itself has examples.
-        if is_swept(path) && !path.ends_with("tidy/english.rs") {
+        if swept::is_swept(path) && !path.ends_with("tidy/english.rs") {
             broken.extend(english::check(path, text));
         }
         broken.extend(pieces.comments.iter().flat_map(|piece| places::gone(path, piece.line, &piece.text, &places)));
@@ -38,7 +39,7 @@ pub(crate) fn run() -> Result<()> {
         broken.extend(english::check(&path, &text));
     }
     for (path, text) in texts(".md")? {
-        if is_swept(&path) {
+        if swept::is_swept(&path) {
             broken.extend(english::check(&path, &text));
         }
         broken.extend(named::unknown(&path, &text, &tests));
@@ -48,13 +49,6 @@ pub(crate) fn run() -> Result<()> {
         return Ok(());
     }
     bail!("{} rules are broken:\n  {}", broken.len(), broken.join("\n  "))
-}
-
-/// Where comments have one width and plain English.
-const SWEPT: &[&str] = &["fixtures/", "xtask/", "docs/inbox.md", "CONTRIBUTING.md", "README.md", "ARCHITECTURE.md"];
-
-fn is_swept(path: &str) -> bool {
-    SWEPT.iter().any(|swept| path.starts_with(swept))
 }
 
 /// Path and text of each file with this ending.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::swept::is_swept;
 use super::text::Pieces;
 
 /// Longest file and longest function, in lines.
@@ -69,7 +70,7 @@ pub(super) fn check(path: &str, text: &str, pieces: &Pieces) -> Vec<String> {
     }
     let commented: BTreeSet<usize> = pieces.comments.iter().map(|comment| comment.line).collect();
     for (number, line) in (1..).zip(text.lines()).filter(|(number, _)| commented.contains(number)) {
-        if super::is_swept(path) && line.chars().count() > COMMENT_WIDTH {
+        if is_swept(path) && line.chars().count() > COMMENT_WIDTH {
             broken.push(format!("{path}:{number}: a comment is wrapped at {COMMENT_WIDTH} characters"));
         }
     }
