@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod engine;
 mod exit;
+mod fields;
 mod inbox;
 mod narrate;
 mod output;

@@ -105,8 +105,8 @@ impl ActionLog {
                 if seen.take(entry, event) {
                     continue;
                 }
+                let Some(line) = self.line(reader, entry, event)? else { continue };
                 self.crash.scope(entry.step).point(BEFORE_APPEND);
-                let line = self.line(reader, entry, event)?;
                 self.sink.append(lock, &line)?;
                 written = true;
             }
@@ -122,8 +122,9 @@ impl ActionLog {
         loop {
             let page = reader.journal(Some(&self.task), self.cursor, limits::JOURNAL_PAGE)?;
             for entry in &page {
-                if let Some(event) = line::event(entry, reader)? {
-                    let line = self.line(reader, entry, event)?;
+                if let Some(event) = line::event(entry, reader)?
+                    && let Some(line) = self.line(reader, entry, event)?
+                {
                     self.append(entry.step, &line)?;
                 }
                 self.cursor = entry.seq;
@@ -151,7 +152,12 @@ impl ActionLog {
         Ok(())
     }
 
-    fn line(&mut self, reader: &mut dyn Reader, entry: &JournalEntry, event: &str) -> Result<Vec<u8>, LogError> {
+    fn line(
+        &mut self,
+        reader: &mut dyn Reader,
+        entry: &JournalEntry,
+        event: &str,
+    ) -> Result<Option<Vec<u8>>, LogError> {
         let name = match entry.step {
             Some(step) => Some(self.names.of(step, reader)?),
             None => None,

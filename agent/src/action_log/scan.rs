@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 
+use memchr::memchr;
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use store::limits;
 use store::model::{JournalEntry, TaskId};
@@ -72,20 +74,38 @@ struct Found<'a> {
 
 /// Reads the log.
 pub(super) fn scan(file: &LogFile, task: &TaskId) -> Result<Seen, LogError> {
-    let failed = LogError::io("read", file.path());
     let mut seen = Seen::default();
-    let mut lines = Lines { input: BufReader::with_capacity(64 << 10, file.content()?), line: Vec::new() };
-    while let Some(line) = lines.next().map_err(&failed)? {
-        if let Some(found) = parse(line).filter(|found| found.task == task.as_str()) {
+    let may_be_ours = Needle::of(task);
+    let lines = each_line(file.content()?, |line| {
+        if may_be_ours.is_in(line)
+            && let Some(found) = parse(line).filter(|found| found.task == task.as_str())
+        {
             seen.add(&found);
         }
-    }
+    });
+    lines.map_err(LogError::io("read", file.path()))?;
     Ok(seen)
+}
+
+/// Tells most lines of others without reading them: a log that many tasks share is read by each of them at each start.
+struct Needle(Finder<'static>);
+
+impl Needle {
+    fn of(task: &TaskId) -> Self {
+        let name = serde_json::Value::from(task.as_str()).to_string();
+        Self(Finder::new(name.as_bytes()).into_owned())
+    }
+
+    /// False where the line cannot name the task: it has neither its name nor an escape, with which any character can be
+    /// written.
+    fn is_in(&self, line: &[u8]) -> bool {
+        self.0.find(line).is_some() || memchr(b'\\', line).is_some()
+    }
 }
 
 /// A JSON object with an event and a task; `None` for everything else that may stand in such a file.
 fn parse(line: &[u8]) -> Option<Found<'_>> {
-    // A struct would also be read from a list, and bytes that are no UTF-8 might hide where nobody looks.
+    // A struct would also be read from a list, and bytes that are not UTF-8 might hide where nobody looks.
     let text = std::str::from_utf8(line).ok()?.trim_ascii();
     if line.len() > limits::LOG_LINE_BYTES || !text.starts_with('{') {
         return None;
@@ -93,32 +113,35 @@ fn parse(line: &[u8]) -> Option<Found<'_>> {
     serde_json::from_str(text).ok()
 }
 
-/// Lines of any bytes and any length; of a line that is too long, only its beginning is kept.
-struct Lines<R> {
-    input: BufReader<R>,
-    line: Vec<u8>,
-}
+/// How much is read at once; a line that may be ours fits in.
+const BLOCK: usize = 4 * limits::LOG_LINE_BYTES;
 
-impl<R: Read> Lines<R> {
-    fn next(&mut self) -> io::Result<Option<&[u8]>> {
-        self.line.clear();
-        let mut any = false;
-        loop {
-            let buffer = self.input.fill_buf()?;
-            if buffer.is_empty() {
-                return Ok(any.then_some(&self.line));
+/// Lines of any bytes and any length, without their line breaks; much of one that is too long is left out.
+fn each_line(mut input: impl Read, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    let mut block = vec![0; BLOCK];
+    let (mut kept, mut too_long) = (0, false);
+    loop {
+        let read = match input.read(&mut block[kept..]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        let filled = kept + read;
+        if read == 0 {
+            if filled > 0 && !too_long {
+                take(&block[..filled]);
             }
-            any = true;
-            let end = buffer.iter().position(|&byte| byte == b'\n');
-            let piece = &buffer[..end.unwrap_or(buffer.len())];
-            let room = (limits::LOG_LINE_BYTES + 1).saturating_sub(self.line.len());
-            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
-            let used = end.map_or(buffer.len(), |end| end + 1);
-            self.input.consume(used);
-            if end.is_some() {
-                return Ok(Some(&self.line));
-            }
+            return Ok(());
         }
+        let mut start = 0;
+        while let Some(length) = memchr(b'\n', &block[start..filled]) {
+            if !std::mem::take(&mut too_long) {
+                take(&block[start..start + length]);
+            }
+            start += length + 1;
+        }
+        too_long |= filled - start > limits::LOG_LINE_BYTES;
+        kept = if too_long { 0 } else { filled - start };
+        block.copy_within(start..start + kept, 0);
     }
 }
 
@@ -187,12 +210,37 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_skipped_in_little_memory() {
+    fn a_line_that_is_too_long_is_left_out_in_little_memory() {
         let long = "x".repeat(3 << 20);
         let text = format!("{{\"event\":\"{long}\",\"task\":\"t\"}}\n{{\"event\":\"e\",\"task\":\"t\"}}\n");
-        let mut lines = Lines { input: BufReader::new(text.as_bytes()), line: Vec::new() };
-        assert_eq!(lines.next().unwrap().unwrap().len(), limits::LOG_LINE_BYTES + 1);
-        assert!(lines.line.capacity() <= 4 * limits::LOG_LINE_BYTES);
+        let mut lines = Vec::new();
+        each_line(text.as_bytes(), |line| lines.push(line.len())).unwrap();
+        assert_eq!(lines, [24], "the first line is left out");
         assert!(seen(text.as_bytes()).take(&entry(1, "r", None), "e"));
+    }
+
+    /// Wherever the blocks end, the lines are the same.
+    #[test]
+    fn lines_do_not_depend_on_how_much_comes_at_once() {
+        struct Slowly<'a>(&'a [u8], usize);
+        impl Read for Slowly<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let piece = self.0.len().min(self.1).min(buffer.len());
+                buffer[..piece].copy_from_slice(&self.0[..piece]);
+                self.0 = &self.0[piece..];
+                Ok(piece)
+            }
+        }
+        let limit = limits::LOG_LINE_BYTES;
+        let lengths = [0, 1, limit - 1, limit, 2 * limit, 7, BLOCK, 3 * BLOCK, 0, 5];
+        let mut text: Vec<u8> =
+            lengths.iter().flat_map(|&length| [vec![b'x'; length], b"\n".to_vec()].concat()).collect();
+        text.extend_from_slice(b"torn");
+        for piece in [1, 1000, limit, limit + 1, BLOCK - 1, BLOCK] {
+            let mut found = Vec::new();
+            each_line(Slowly(&text, piece), |line| found.push(line.len())).unwrap();
+            let short: Vec<_> = found.into_iter().filter(|&length| length <= limit).collect();
+            assert_eq!(short, [0, 1, limit - 1, limit, 7, 0, 5, 4], "{piece} bytes at once");
+        }
     }
 }

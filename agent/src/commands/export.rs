@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 use store::{Reader, limits};
 
 use super::{open_for, task_id, unknown};
 use crate::exit::{Exit, Failure};
+use crate::fields::OwnFields;
 use crate::output::Output;
 
 #[derive(Serialize)]
@@ -18,8 +18,11 @@ struct Line<'a> {
     kind: &'a str,
     step: Option<u32>,
     #[serde(flatten)]
-    data: &'a Map<String, Value>,
+    own: OwnFields<'a>,
 }
+
+/// The names that [`Line`] has for every event.
+const TAKEN: [&str; 5] = ["seq", "ts", "run", "kind", "step"];
 
 pub(crate) fn export(db: &Path, task: &str) -> Result<Exit, Failure> {
     let task = task_id(task)?;
@@ -34,8 +37,8 @@ pub(crate) fn export(db: &Path, task: &str) -> Result<Exit, Failure> {
         let Some(last) = page.last() else { break };
         after = last.seq;
         for entry in &page {
-            let (run, kind, data) = (entry.run.as_str(), entry.kind.as_str(), &entry.data);
-            out.json(&Line { seq: entry.seq, ts: entry.ts, run, kind, step: entry.step, data })?;
+            let (run, kind, own) = (entry.run.as_str(), entry.kind.as_str(), OwnFields::of(&entry.data, &TAKEN));
+            out.json(&Line { seq: entry.seq, ts: entry.ts, run, kind, step: entry.step, own })?;
         }
     }
     out.finish()?;

@@ -187,3 +187,35 @@ fn a_database_that_was_made_anew_is_not_taken_for_the_one_that_the_log_speaks_of
     let created = lab.events("t").iter().filter(|(event, ..)| event == "task_created").count();
     assert_eq!(created, 2, "the same task and the same numbers, another run");
 }
+
+/// Another program journaled events with fields that are called like those of every line, and an error of more than 64 KiB.
+/// Each run took them for events that the log lacks, and wrote them once more; `export` printed names twice.
+#[test]
+fn events_of_another_program_get_one_line_each_whatever_is_in_them() {
+    let lab = Lab::done();
+    let taken =
+        r#"{"error":"no","seq":1,"event":"x","task":"x","ts":0,"run":"x","idx":"x","kind":1,"step":2,"data":3}"#;
+    let long = serde_json::json!({ "error": "é".repeat(50_000) }).to_string();
+    let conn = rusqlite::Connection::open(lab.path("state.db")).unwrap();
+    for data in [taken, &long] {
+        let sql = "INSERT INTO events(ts, task_id, run_id, kind, step_idx, data) VALUES (1.5, 't', 'other', 'step_error', 0, ?1)";
+        conn.execute(sql, [data]).unwrap();
+    }
+    drop(conn);
+    for times in 1..4 {
+        lab.inbox().exits(0).says("already done");
+        assert_eq!(lab.log("t").len(), 8 + 2 + times);
+    }
+    let errors: Vec<Value> = objects(&lab).into_iter().filter(|line| line["event"] == "step_error").collect();
+    assert_eq!((&errors[0]["error"], &errors[0]["data"]["seq"]), (&"no".into(), &1.into()));
+    assert_eq!((&errors[1]["cut"], errors[1]["error"].as_str().unwrap().ends_with('…')), (&true.into(), true));
+
+    let output = lab.command(["export", "t"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.contains("\"no\"")).unwrap();
+    let due = r#""run":"other","kind":"step_error","step":0,"error":"no","event":"x","idx":"x","task":"x","data":{"#;
+    assert!(
+        line.contains(due) && line.ends_with(r#""data":{"data":3,"kind":1,"run":"x","seq":1,"step":2,"ts":0}}"#),
+        "{line}"
+    );
+}
