@@ -6,11 +6,11 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use store::sqlite::Place;
 
-use crate::commands::{self, InboxRequest, LogChoice};
+use crate::commands::{self, InboxRequest, LogChoice, Moves};
 use crate::config::{self, VARIABLES};
 use crate::exit::{self, Exit, Failure};
 use crate::output::Output;
@@ -71,8 +71,6 @@ enum Command {
         json: bool,
     },
     /// Check database, journal and artifacts against each other; changes nothing.
-    ///
-    /// Artifacts are looked for where the steps said that they are: call it from the folder that the task ran in.
     Verify {
         /// Only this task.
         task_id: Option<String>,
@@ -85,6 +83,8 @@ enum Command {
         /// The task.
         task_id: String,
     },
+    /// Say where a task's files are now, where they have moved.
+    Rebind(Rebind),
     /// List the tools that plans may call, and the crash points.
     Tools {
         /// As JSON, with schemas and examples.
@@ -107,6 +107,22 @@ enum Command {
         #[arg(long)]
         dir: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("moves").required(true).multiple(true).args(["home", "inbox", "out"])))]
+struct Rebind {
+    /// The task.
+    task_id: String,
+    /// The folder that relative paths of its plan and its artifacts folder start from.
+    #[arg(long, value_name = "DIR")]
+    home: Option<PathBuf>,
+    /// The folder of the notes that are not counted yet.
+    #[arg(long, value_name = "DIR")]
+    inbox: Option<PathBuf>,
+    /// Where its report goes.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -188,6 +204,10 @@ impl Cli {
             Command::Export { task_id } => commands::export(db, task_id),
             Command::List { json } => commands::list(db, *json),
             Command::Verify { task_id, json } => commands::verify(db, task_id.as_deref(), *json),
+            Command::Rebind(Rebind { task_id, home, inbox, out }) => {
+                let moves = Moves { home: home.as_deref(), inbox: inbox.as_deref(), out: out.as_deref() };
+                commands::rebind(db, task_id, moves)
+            }
             Command::Retry { task_id } => commands::retry(db, task_id),
             Command::Tools { json } => commands::tools(*json),
             Command::Backup { file } => commands::backup(db, file),

@@ -54,6 +54,8 @@ impl Config {
     pub fn from_env() -> Result<Self, Failure> {
         refuse_misspelt()?;
         let world = World {
+            home: PathBuf::new(),
+            moved: None,
             artifacts: text("AGENT_ARTIFACTS")?.map_or_else(|| PathBuf::from("artifacts"), PathBuf::from),
             unsafe_effects: flag("AGENT_UNSAFE_EFFECTS")?,
             engine: engine()?,

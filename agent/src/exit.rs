@@ -9,7 +9,9 @@ use tools::PublishError;
 
 use crate::action_log::LogError;
 use crate::engine::EngineError;
+use crate::home::HomeError;
 use crate::inbox::InboxError;
+use crate::places::NotApart;
 
 /// How the program ends. Codes are stable: scripts read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +160,10 @@ impl From<EngineError> for Failure {
             },
             EngineError::Refused(_) => Self::new(Exit::Refused, text),
             EngineError::Stored { .. } => Self::new(Exit::BadStore, text),
+            EngineError::Artifacts { before, .. } => Self::new(
+                Exit::Refused,
+                format!("{text}: run it with AGENT_ARTIFACTS={}, or move that folder", before.display()),
+            ),
             EngineError::Tool { .. } => Self::new(Exit::Io, format!("{text}; {MEND}")),
             EngineError::Report(error) => Self::new(of_report(&error), format!("{text}; {MEND}")),
         }
@@ -166,11 +172,14 @@ impl From<EngineError> for Failure {
 
 /// Whether the report's place is at fault, or the disk.
 fn of_report(error: &PublishError) -> Exit {
-    use io::ErrorKind::{InvalidFilename, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
     match error {
         PublishError::Occupied { .. } => Exit::CannotCreate,
         PublishError::Io { source, .. }
-            if matches!(source.kind(), InvalidFilename | NotADirectory | PermissionDenied | ReadOnlyFilesystem) =>
+            if matches!(
+                source.kind(),
+                InvalidFilename | NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem
+            ) =>
         {
             Exit::CannotCreate
         }
@@ -188,6 +197,22 @@ impl From<LogError> for Failure {
         };
         let why = line(&error);
         Self::new(exit, format!("{why}; nothing committed is lost, and --log-best-effort goes on without the log"))
+    }
+}
+
+impl From<NotApart> for Failure {
+    fn from(error: NotApart) -> Self {
+        Self::new(Exit::Usage, error.to_string())
+    }
+}
+
+impl From<HomeError> for Failure {
+    fn from(error: HomeError) -> Self {
+        let exit = match error {
+            HomeError::Missing { .. } | HomeError::Here(_) => Exit::NoInput,
+            HomeError::Name { .. } => Exit::Usage,
+        };
+        Self::new(exit, line(&error))
     }
 }
 

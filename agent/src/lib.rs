@@ -13,6 +13,7 @@ mod config;
 mod engine;
 mod exit;
 mod fields;
+mod home;
 mod inbox;
 mod narrate;
 mod output;

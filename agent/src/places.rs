@@ -6,7 +6,14 @@ use std::path::{Path, PathBuf};
 
 use store::sqlite::Place;
 
-use crate::exit::{Exit, Failure};
+/// What a person named belongs to the database.
+#[derive(Debug, thiserror::Error)]
+#[error("{option} {path} is {what} of the database", path = .path.display())]
+pub(crate) struct NotApart {
+    option: String,
+    path: PathBuf,
+    what: &'static str,
+}
 
 /// Whether two paths name the same place, links followed as far as they lead. Nothing needs to be there.
 pub(crate) fn same_place(one: &Path, other: &Path) -> bool {
@@ -20,14 +27,14 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
 
 /// Refuses a file that is the database, one of those that stand beside it, or a lock of a task: to write anything else to
 /// the first would destroy it, and to replace a lock frees what it guards.
-pub(crate) fn check_apart(db: &Path, option: &str, path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_apart(db: &Path, option: &str, path: &Path) -> Result<(), NotApart> {
     let (db, place, inode) = (Place::of(db), resolved(path), inode(path));
     let is_one = |file: PathBuf| place == file || (inode.is_some() && inode == self::inode(&file));
     let name = place.as_os_str().as_encoded_bytes();
     let is_lock = name.starts_with(db.beside(".").as_os_str().as_encoded_bytes()) && name.ends_with(b".lock");
     if is_lock || is_one(db.path().to_owned()) || Place::SUFFIXES.iter().any(|suffix| is_one(db.beside(suffix))) {
         let what = if is_lock { "a lock" } else { "a file" };
-        return Err(Failure::new(Exit::Usage, format!("{option} {} is {what} of the database", path.display())));
+        return Err(NotApart { option: option.to_owned(), path: path.to_owned(), what });
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ pub use store::files::folder_of;
 pub use temporary::{is_temporary, sweep_temporaries};
 pub use text_file::read_text;
 pub use tool::{Effect, Example, Input, Outputs, Spec, Tool, ToolContext, ToolError};
-pub use world::{Engine, Ollama, World};
+pub use world::{Engine, Moved, Ollama, World};
 
 /// The tool of that name.
 #[must_use]

@@ -1,6 +1,6 @@
 //! What tools may know of their surroundings. The agent fills it in from its environment.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::address::Address;
@@ -8,12 +8,44 @@ use crate::address::Address;
 /// Settings that hold for a whole run.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// Folder for artifacts; relative to the working directory. It is made when the first artifact is.
+    /// The folder that relative paths of the task start from; empty where that is the working directory.
+    pub home: PathBuf,
+    /// A folder of inputs that is elsewhere now.
+    pub moved: Option<Moved>,
+    /// Folder for artifacts; relative to the task's home. It is made when the first artifact is.
     pub artifacts: PathBuf,
     /// Negative control only: effects are deliberately not idempotent.
     pub unsafe_effects: bool,
     /// Who summarizes.
     pub engine: Engine,
+}
+
+/// A folder that the plan names and that is elsewhere now: plans are frozen, folders are not.
+#[derive(Clone, Debug)]
+pub struct Moved {
+    /// As the plan has it.
+    pub from: PathBuf,
+    /// Where it is; relative to the task's home, or absolute.
+    pub to: PathBuf,
+}
+
+impl World {
+    /// Where a path of the task leads.
+    #[must_use]
+    pub fn at(&self, path: &Path) -> PathBuf {
+        self.home.join(path)
+    }
+
+    /// Where a path leads from which a step reads.
+    #[must_use]
+    pub fn input(&self, path: &Path) -> PathBuf {
+        match &self.moved {
+            Some(Moved { from, to }) if path.starts_with(from) => {
+                self.at(&to.join(path.strip_prefix(from).unwrap_or(path)))
+            }
+            _ => self.at(path),
+        }
+    }
 }
 
 /// Who summarizes.

@@ -11,6 +11,7 @@ use super::{Parts, counted, say, task_id};
 use crate::arm::{self, Course};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::home::text_of_here;
 
 pub(crate) fn create(db: &Path, task: &str, plan_file: &Path) -> Result<Exit, Failure> {
     create_with(db, task, plan_file, &Config::from_env()?, &Parts::RIGHT)
@@ -35,9 +36,16 @@ pub fn create_with(
         let tool_of = |step: u32| Ok(plan.steps[step as usize].tool.clone());
         arm::check(point, Course { steps, log: false, completion: false }, tool_of)?;
     }
+    let home = text_of_here(db)?;
     let crash = arm::arm(config)?;
     let mut store = (parts.store)(SqliteStore::open_or_create(db, crash.clone())?, &crash);
-    store.create(&NewTask { id: &task, plan: &plan, run: &RunId::random(), at: SystemClock.now(), home: None })?;
+    store.create(&NewTask {
+        id: &task,
+        plan: &plan,
+        run: &RunId::random(),
+        at: SystemClock.now(),
+        home: Some(&home),
+    })?;
     say!("task `{task}` is created with {}; `agent run` runs it", counted(steps, "step"));
     Ok(Exit::Done)
 }

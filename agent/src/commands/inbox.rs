@@ -6,6 +6,7 @@ use std::time::Duration;
 use store::model::TaskId;
 use store::sqlite::SqliteStore;
 use store::{Clock, ErrorKind, NewTask, SystemClock, TaskSession};
+use tools::World;
 
 use super::opening::Opening;
 use super::work::LogChoice;
@@ -13,6 +14,7 @@ use super::{Parts, say};
 use crate::config::Config;
 use crate::engine::{Completion, temporary_key};
 use crate::exit::{Exit, Failure};
+use crate::home::text_of_here;
 use crate::inbox::{self, Inbox};
 use crate::places::{check_apart, same_place};
 
@@ -50,8 +52,10 @@ pub fn inbox_with(db: &Path, request: InboxRequest<'_>, config: &Config, parts: 
     let wanted = wanted(&opening, &request)?;
     // The plan is made, and all that is there is looked at, before anything is changed.
     let plan = match opening.look() {
-        Ok(seen) => {
-            check_same(&opening.task, seen.completion.as_ref(), &wanted)?;
+        Ok(mut seen) => {
+            let world = opening.bind_seen(&mut seen)?.world;
+            check_same(&opening.task, seen.completion.as_ref(), &world, &wanted)?;
+            opening.check_ahead(&mut seen)?;
             None
         }
         Err(unknown) if unknown.exit() == Exit::UnknownTask => Some(plan(&opening, &wanted)?),
@@ -61,72 +65,82 @@ pub fn inbox_with(db: &Path, request: InboxRequest<'_>, config: &Config, parts: 
         let (mut store, work) = opening.open(SqliteStore::open)?;
         return work.take_up(store.as_mut());
     };
+    let home = text_of_here(db)?;
     let (mut store, work) = opening.open(SqliteStore::open_or_create)?;
     // Created under its lock: who is refused because another process was faster has not made the task either.
-    let new = NewTask { id: &opening.task, plan: &plan, run: &work.run, at: SystemClock.now(), home: None };
+    let new = NewTask { id: &opening.task, plan: &plan, run: &work.run, at: SystemClock.now(), home: Some(&home) };
     match TaskSession::create(store.as_mut(), &SystemClock, &new) {
         Err(error) if error.kind() == ErrorKind::Exists => {}
         session => return work.carry_on(session?),
     }
-    check_same(&opening.task, Completion::of(store.as_mut(), &opening.task)?.as_ref(), &wanted)?;
+    let completion = Completion::of(store.as_mut(), &opening.task)?;
+    let world = opening.bind(store.as_mut(), completion.as_ref())?.world;
+    check_same(&opening.task, completion.as_ref(), &world, &wanted)?;
     work.take_up(store.as_mut())
 }
 
-/// The completion that the request means, once its paths make sense together.
+/// The completion that the request means, once its paths make sense together. They start from the working directory,
+/// which is the home of a task that is created here.
 fn wanted(opening: &Opening<'_>, request: &InboxRequest<'_>) -> Result<Completion, Failure> {
-    let usage = |why: String| Failure::new(Exit::Usage, why);
     let text = |option: &str, path: &Path| match path.to_str() {
         Some(text) => Ok(text.to_owned()),
-        None => Err(usage(format!("{option} {}: the path is not UTF-8", path.display()))),
+        None => Err(Failure::new(Exit::Usage, format!("{option} {}: the path is not UTF-8", path.display()))),
     };
-    let out = request.out;
-    check_apart(opening.db, "--out", out)?;
-    let Some(name) = out.file_name() else {
-        return Err(usage(format!("--out {} names no file", out.display())));
-    };
-    if out.is_dir() {
-        return Err(usage(format!("--out {} is a folder, the report is a file", out.display())));
-    }
-    if name.to_str().is_some_and(|name| tools::is_temporary(name, &temporary_key(&opening.task))) {
-        return Err(usage(format!("--out {}: temporary files of this task have such names", out.display())));
-    }
-    let wanted = Completion::Report { inbox: text("--inbox", request.inbox)?, out: text("--out", out)? };
-    check_log(&wanted, request.log.path)?;
-    wanted.check_place()?;
+    check_out(opening, request.out)?;
+    let (inbox, out) = (text("--inbox", request.inbox)?, text("--out", request.out)?);
+    let wanted = Completion::Report { inbox, out, moved: None };
+    let here = &opening.config.settings.world;
+    check_log(&wanted, here, request.log.path)?;
+    wanted.check_place(here)?;
     Ok(wanted)
 }
 
+/// Refuses what can be no report.
+pub(super) fn check_out(opening: &Opening<'_>, out: &Path) -> Result<(), Failure> {
+    check_apart(opening.db, "--out", out)?;
+    let usage = |why: &str| Err(Failure::new(Exit::Usage, format!("--out {} {why}", out.display())));
+    let Some(name) = out.file_name() else { return usage("names no file") };
+    if out.is_dir() {
+        return usage("is a folder, the report is a file");
+    }
+    if name.to_str().is_some_and(|name| tools::is_temporary(name, &temporary_key(&opening.task))) {
+        return usage("has a name that temporary files of this task have");
+    }
+    Ok(())
+}
+
 /// Refuses an action log that the report would replace, or that is a note and would be changed before it is counted.
-pub(super) fn check_log(completion: &Completion, log: &Path) -> Result<(), Failure> {
-    let Completion::Report { inbox, out } = completion;
+pub(super) fn check_log(completion: &Completion, world: &World, log: &Path) -> Result<(), Failure> {
     let usage = |why: &str| Err(Failure::new(Exit::Usage, format!("--log {} {why}", log.display())));
-    if same_place(log, Path::new(out)) {
+    if same_place(log, &completion.out(world)) {
         return usage("is the report of the task, which would replace it");
     }
-    if inbox::would_be_note(Path::new(inbox), log) {
+    if inbox::would_be_note(&completion.inbox(world), log) {
         return usage("would be a note of the inbox, and be counted");
     }
     Ok(())
 }
 
 /// The plan is frozen with the task, and where its report goes too: another folder or file is a slip, or another task.
-fn check_same(task: &TaskId, stored: Option<&Completion>, wanted: &Completion) -> Result<(), Failure> {
+fn check_same(task: &TaskId, stored: Option<&Completion>, world: &World, wanted: &Completion) -> Result<(), Failure> {
     let usage = |why: String| Err(Failure::new(Exit::Usage, why));
-    let Completion::Report { inbox, out } = wanted;
-    match stored {
-        None => usage(format!("task `{task}` was not made by `agent inbox`; `agent run` runs it")),
-        Some(Completion::Report { inbox: of, .. }) if !same_place(Path::new(of), Path::new(inbox)) => {
-            usage(format!("task `{task}` is about the inbox {of}, not {inbox}: give it, or take another task id"))
-        }
-        Some(Completion::Report { out: to, .. }) if !same_place(Path::new(to), Path::new(out)) => usage(format!(
-            "task `{task}` has its report at {to}, not {out}: give that as --out, or take another task id"
-        )),
-        Some(_) => Ok(()),
+    let Completion::Report { inbox, out, .. } = wanted;
+    let Some(stored) = stored else {
+        return usage(format!("task `{task}` was not made by `agent inbox`; `agent run` runs it"));
+    };
+    let (of, to) = (stored.inbox(world), stored.out(world));
+    let way = format!("give that, take another task id, or see `agent rebind {task}`");
+    if !same_place(&of, Path::new(inbox)) {
+        return usage(format!("task `{task}` is about the inbox {}, not {inbox}: {way}", of.display()));
     }
+    if !same_place(&to, Path::new(out)) {
+        return usage(format!("task `{task}` has its report at {}, not {out}: {way}", to.display()));
+    }
+    Ok(())
 }
 
 fn plan(opening: &Opening<'_>, wanted: &Completion) -> Result<Inbox, Failure> {
-    let Completion::Report { inbox, out } = wanted;
+    let Completion::Report { inbox, out, .. } = wanted;
     let plan = Inbox::plan(inbox, wanted.to_json())?;
     if plan.has_note(Path::new(out)) {
         return Err(Failure::new(Exit::Usage, format!("--out {out} is a note, the report would replace it")));

@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use store::model::{RunId, TaskId, TaskState};
-use store::sqlite::SqliteStore;
+use store::sqlite::{SqliteReader, SqliteStore};
 use store::{Reader, Store};
+use tools::World;
 
 use super::work::{Log, LogChoice, Work};
 use super::{Parts, open_for, task_id, unknown};
@@ -13,6 +14,7 @@ use crate::arm::{self, Course};
 use crate::config::Config;
 use crate::engine::{Completion, Ended, preflight};
 use crate::exit::Failure;
+use crate::home::{self, Bound};
 use crate::places::check_apart;
 use crate::signals::Signals;
 
@@ -31,6 +33,14 @@ pub(super) struct Seen {
     pub(super) completion: Option<Completion>,
     /// How it has ended, if it has.
     pub(super) ended: Option<Ended>,
+    reader: SqliteReader,
+}
+
+impl Seen {
+    /// Reads on where it was found.
+    pub(super) fn reader(&mut self) -> &mut dyn Reader {
+        &mut self.reader
+    }
 }
 
 impl<'a> Opening<'a> {
@@ -48,8 +58,7 @@ impl<'a> Opening<'a> {
         Ok(Self { db, task, config, parts, log })
     }
 
-    /// The task, once everything that reading can tell is in order: a fault that is found here leaves no trace, and a
-    /// task that is unknown or over gets no lock file and no migration.
+    /// The task as it is. A task that is unknown or over gets no lock file and no migration.
     ///
     /// # Errors
     /// [`crate::Exit::UnknownTask`] where there is no such task, or no database.
@@ -57,7 +66,6 @@ impl<'a> Opening<'a> {
         let mut reader = open_for(self.db, &self.task)?;
         let state = reader.load(&self.task)?.ok_or_else(|| unknown(self.db, &self.task))?;
         let completion = Completion::of(&mut reader, &self.task)?;
-        preflight(&mut reader, &self.task, state, self.parts.tools)?;
         self.check_crash_point(state.steps, completion.is_some(), |step| {
             Ok(reader.steps(&self.task, step, 1)?.pop().map(|row| row.tool).unwrap_or_default())
         })?;
@@ -65,7 +73,37 @@ impl<'a> Opening<'a> {
             true => Some(Ended::of(&mut reader, &self.task, state)?),
             false => None,
         };
-        Ok(Seen { state, completion, ended })
+        Ok(Seen { state, completion, ended, reader })
+    }
+
+    /// Looks ahead, as far as reading tells, at what a run would stumble over: a fault that is found here costs no attempt
+    /// and leaves no trace.
+    ///
+    /// # Errors
+    /// What is at fault.
+    pub(super) fn check_ahead(&self, seen: &mut Seen) -> Result<World, Failure> {
+        let world = self.bind_seen(seen)?.world;
+        if let (Some(log), Some(completion)) = (self.log, &seen.completion) {
+            super::inbox::check_log(completion, &world, log.path)?;
+        }
+        if seen.ended.is_none() {
+            preflight(&mut seen.reader, &self.task, seen.state, self.parts.tools, &world)?;
+            if let Some(completion) = &seen.completion {
+                completion.check_place(&world)?;
+            }
+        }
+        Ok(world)
+    }
+
+    /// Finds the task's folders, as they were seen.
+    pub(super) fn bind_seen(&self, seen: &mut Seen) -> Result<Bound, Failure> {
+        self.bind(&mut seen.reader, seen.completion.as_ref())
+    }
+
+    /// Finds the task's folders.
+    pub(super) fn bind(&self, reader: &mut dyn Reader, completion: Option<&Completion>) -> Result<Bound, Failure> {
+        let row = reader.task(&self.task)?.ok_or_else(|| unknown(self.db, &self.task))?;
+        Ok(home::bind(&self.config.settings.world, self.db, &row, completion)?)
     }
 
     /// Refuses a crash point that a task of this form can never pass.

@@ -33,13 +33,14 @@ fn run_logged(
     log: Option<LogChoice<'_>>,
 ) -> Result<Exit, Failure> {
     let opening = Opening::new(db, task, config, parts, log)?;
-    let seen = opening.look()?;
-    if let (Some(log), Some(completion)) = (log, &seen.completion) {
-        super::inbox::check_log(completion, log.path)?;
-    }
+    let mut seen = opening.look()?;
     if let (Some(ended), None, None) = (&seen.ended, &seen.completion, log) {
         return Ok(report(&opening.task, ended, "already "));
     }
+    if seen.ended.is_none() || seen.completion.is_some() {
+        opening.check_ahead(&mut seen)?;
+    }
+    drop(seen);
     let (mut store, work) = opening.open(SqliteStore::open)?;
     work.take_up(store.as_mut())
 }

@@ -12,7 +12,8 @@ use tools::{Input, Outputs, Stop, ToolContext, World};
 use super::{open_for, task_id, unknown};
 use crate::config::Config;
 use crate::engine::{Completion, Stored, stored_output};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, line};
+use crate::home;
 use crate::output::Output;
 
 #[derive(Serialize)]
@@ -52,11 +53,26 @@ pub(crate) fn verify(db: &Path, task: Option<&str>, json: bool) -> Result<Exit, 
     };
     if readable {
         for task in &tasks {
-            findings.extend(audit_effects(&mut reader, task, &world)?);
-            findings.extend(audit_completion(&mut reader, task)?);
+            findings.extend(audit_world(&mut reader, db, task, &world)?);
         }
     }
     report(findings, tasks.len(), json)
+}
+
+/// Whether what a task did outside the database is still there. Where its home is not, nothing can be said of it.
+fn audit_world(reader: &mut SqliteReader, db: &Path, task: &TaskId, world: &World) -> Result<Vec<Finding>, Failure> {
+    let (row, completion) = (reader.task(task)?, Completion::of(reader, task)?);
+    let Some(row) = row else { return Ok(Vec::new()) };
+    let world = match home::bind(world, db, &row, completion.as_ref()) {
+        Ok(bound) => bound.world,
+        Err(error) => return Ok(vec![Finding { task: Some(task.clone()), step: None, what: line(&error) }]),
+    };
+    let mut findings = audit_effects(reader, task, &world)?;
+    if let Some(completion) = completion.filter(|_| row.status == TaskStatus::Done) {
+        let finding = |what| Finding { task: Some(task.clone()), step: None, what };
+        findings.extend(completion.audit(reader, task, &world)?.map(finding));
+    }
+    Ok(findings)
 }
 
 /// Asks each tool whether the effects of its finished steps are still there.
@@ -73,14 +89,6 @@ fn audit_effects(reader: &mut SqliteReader, task: &TaskId, world: &World) -> Res
             }
         }
     }
-}
-
-/// Whether what a finished task ended with is still there.
-fn audit_completion(reader: &mut SqliteReader, task: &TaskId) -> Result<Option<Finding>, Failure> {
-    let done = reader.task(task)?.is_some_and(|row| row.status == TaskStatus::Done);
-    let Some(completion) = Completion::of(reader, task)?.filter(|_| done) else { return Ok(None) };
-    let finding = |what| Finding { task: Some(task.clone()), step: None, what };
-    Ok(completion.audit(reader, task)?.map(finding))
 }
 
 fn audit_effect(

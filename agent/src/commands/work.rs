@@ -9,8 +9,9 @@ use tools::{Published, Stop};
 use super::opening::Opening;
 use super::{Parts, Sink, say};
 use crate::action_log::{ActionLog, LogError};
-use crate::engine::{Completion, Ended, Observer, ObserverError, Outcome, Runner};
+use crate::engine::{Completion, Ended, Observer, ObserverError, Outcome, Runner, Settings};
 use crate::exit::{Exit, Failure};
+use crate::home::Bound;
 use crate::progress::Progress;
 use crate::signals::Signals;
 
@@ -132,12 +133,14 @@ impl Work<'_> {
         if session.state().status.is_over() {
             return self.look_after(&mut session);
         }
+        let bound = self.bind(&mut session)?;
         let progress = Progress::new(session.state());
         let mut watchers = Watchers { log: &mut self.log, progress };
         let Opening { task, config, parts, .. } = self.opening;
-        let (settings, crash, stop) = (&config.settings, &self.crash, &self.signals.stop);
+        let settings = &Settings { world: bound.world, ..config.settings.clone() };
+        let (crash, stop, keep_home) = (&self.crash, &self.signals.stop, bound.keep);
         let Parts { tools, replace, .. } = **parts;
-        let runner = Runner { session, settings, crash, stop, observer: &mut watchers, tools, replace };
+        let runner = Runner { session, settings, keep_home, crash, stop, observer: &mut watchers, tools, replace };
         let outcome = runner.run()?;
         drop(watchers);
         Ok(match outcome {
@@ -149,14 +152,21 @@ impl Work<'_> {
         })
     }
 
+    /// Finds the task's folders, as they are under the lease.
+    fn bind(&self, session: &mut TaskSession<'_>) -> Result<Bound, Failure> {
+        let completion = Completion::of(session.reader(), &self.opening.task)?;
+        self.opening.bind(session.reader(), completion.as_ref())
+    }
+
     fn look_after(&mut self, session: &mut TaskSession<'_>) -> Result<Exit, Failure> {
         let (state, task) = (session.state(), &self.opening.task);
         if state.status == TaskStatus::Done {
             if let Some(completion) = Completion::of(session.reader(), task)? {
-                completion.sweep(task)?;
+                let world = self.bind(session)?.world;
+                completion.sweep(task, &world)?;
                 let points = self.crash.scope(None);
                 let replace = self.opening.parts.replace;
-                if completion.carry_out(session.reader(), task, replace, points)? == Published::New {
+                if completion.carry_out(session.reader(), task, &world, replace, points)? == Published::New {
                     say!("the report of task `{task}` was missing or changed, it is there again");
                 }
             }

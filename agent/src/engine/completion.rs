@@ -5,12 +5,16 @@
 //! belongs to the task: whatever other file stands there is replaced, in one step, by the whole report.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use nix::unistd::{AccessFlags, access};
 use serde_json::{Map, Value, json};
 use store::model::TaskId;
 use store::{CrashScope, CrashSite, Reader};
-use tools::{Content, PublishError, Published, ReplaceSites};
+use tools::{Content, PublishError, Published, ReplaceSites, World};
 
 use super::EngineError;
 
@@ -33,24 +37,30 @@ pub(crate) type Replace<'a> =
 pub(crate) enum Completion {
     /// Publish the results of all steps as one file.
     Report {
-        /// The folder that the task was planned from.
+        /// The folder that the task was planned from, relative to the task's home.
         inbox: String,
-        /// The file, relative to the working directory.
+        /// The file, relative to the task's home.
         out: String,
+        /// Where the folder is now, if that is elsewhere.
+        moved: Option<String>,
     },
 }
 
 impl Completion {
     /// What is stored.
     pub(crate) fn to_json(&self) -> Map<String, Value> {
-        let Self::Report { inbox, out } = self;
-        Map::from_iter([("report".to_owned(), json!({ "inbox": inbox, "out": out }))])
+        let Self::Report { inbox, out, moved } = self;
+        let mut report = json!({ "inbox": inbox, "out": out });
+        if let Some(moved) = moved {
+            report["moved"] = json!(moved);
+        }
+        Map::from_iter([("report".to_owned(), report)])
     }
 
     fn from_json(stored: &Map<String, Value>) -> Option<Self> {
         let report = stored.get("report")?;
         let text = |field: &str| report.get(field).and_then(Value::as_str).map(str::to_owned);
-        Some(Self::Report { inbox: text("inbox")?, out: text("out")? })
+        Some(Self::Report { inbox: text("inbox")?, out: text("out")?, moved: text("moved") })
     }
 
     /// The completion of a task; `None` where it has none.
@@ -66,26 +76,42 @@ impl Completion {
         Self::from_json(&stored).map(Some).ok_or_else(unknown)
     }
 
-    fn out(&self) -> &Path {
+    /// Where the report is.
+    pub(crate) fn out(&self, world: &World) -> PathBuf {
         let Self::Report { out, .. } = self;
-        Path::new(out)
+        world.at(Path::new(out))
     }
 
-    /// Refuses a place at which no report can stand, before anything is done for it.
+    /// Where the notes are.
+    pub(crate) fn inbox(&self, world: &World) -> PathBuf {
+        let Self::Report { inbox, moved, .. } = self;
+        world.at(Path::new(moved.as_ref().unwrap_or(inbox)))
+    }
+
+    /// The folder that the plan names and that is elsewhere now, and where.
+    pub(crate) fn moved(&self) -> Option<(&str, &str)> {
+        let Self::Report { inbox, moved, .. } = self;
+        moved.as_ref().map(|moved| (inbox.as_str(), moved.as_str()))
+    }
+
+    /// Refuses a place at which no report can stand, before anything is done for it: it would be found out when all the
+    /// work is done.
     ///
     /// # Errors
-    /// Something stands there that is left alone.
-    pub(crate) fn check_place(&self) -> Result<(), EngineError> {
-        tools::check_replaceable(self.out()).map_err(EngineError::Report)
+    /// Something stands there that is left alone, or the folder can be neither written nor made.
+    pub(crate) fn check_place(&self, world: &World) -> Result<(), EngineError> {
+        let out = self.out(world);
+        tools::check_replaceable(&out).map_err(EngineError::Report)?;
+        check_folder(tools::folder_of(&out)).map_err(EngineError::Report)
     }
 
     /// Removes what a killed run left behind. Under the task's lease, so that no living process needs it.
     ///
     /// # Errors
     /// The folder cannot be listed or a file in it not removed.
-    pub(crate) fn sweep(&self, task: &TaskId) -> Result<(), EngineError> {
-        let folder = tools::folder_of(self.out());
-        tools::sweep_temporaries(folder, &temporary_key(task)).map_err(EngineError::Report)
+    pub(crate) fn sweep(&self, task: &TaskId, world: &World) -> Result<(), EngineError> {
+        let out = self.out(world);
+        tools::sweep_temporaries(tools::folder_of(&out), &temporary_key(task)).map_err(EngineError::Report)
     }
 
     /// Does it; a second time it finds the same. What it did is durable when it returns.
@@ -96,12 +122,13 @@ impl Completion {
         &self,
         reader: &mut dyn Reader,
         task: &TaskId,
+        world: &World,
         replace: Replace<'_>,
         crash: CrashScope<'_>,
     ) -> Result<Published, EngineError> {
         let mut source = Source::new(reader, task)?;
         let key = temporary_key(task);
-        let result = replace(self.out(), &key, &mut |out| source.write(out), SITES, crash);
+        let result = replace(&self.out(world), &key, &mut |out| source.write(out), SITES, crash);
         match source.failure {
             Some(failure) => Err(failure),
             None => result.map_err(EngineError::Report),
@@ -112,18 +139,40 @@ impl Completion {
     ///
     /// # Errors
     /// The results cannot be read.
-    pub(crate) fn audit(&self, reader: &mut dyn Reader, task: &TaskId) -> Result<Option<String>, EngineError> {
+    pub(crate) fn audit(
+        &self,
+        reader: &mut dyn Reader,
+        task: &TaskId,
+        world: &World,
+    ) -> Result<Option<String>, EngineError> {
         let mut source = Source::new(reader, task)?;
-        let same = tools::has_content(self.out(), &mut |out| source.write(out));
+        let out = self.out(world);
+        let same = tools::has_content(&out, &mut |out| source.write(out));
         if let Some(failure) = source.failure {
             return Err(failure);
         }
-        let shown = self.out().display();
+        let shown = out.display();
         Ok(match same {
             Ok(true) => None,
             Ok(false) => Some(format!("the report {shown} is missing or has other content")),
             Err(error) => Some(error.to_string()),
         })
+    }
+}
+
+/// Refuses a folder that can be neither written nor made. A file without a name is the one question that tells for sure
+/// and leaves no trace; where file systems know none, the permissions have to do.
+fn check_folder(folder: &Path) -> Result<(), PublishError> {
+    let failed = |source: io::Error| PublishError::Io { op: "write to the folder", path: folder.to_owned(), source };
+    let there = folder.ancestors().find(|part| part.as_os_str().is_empty() || part.symlink_metadata().is_ok());
+    let there = there.filter(|part| !part.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let nameless = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+    match open(there, nameless, Mode::S_IRUSR | Mode::S_IWUSR) {
+        Ok(_) => Ok(()),
+        Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => {
+            access(there, AccessFlags::W_OK | AccessFlags::X_OK).map_err(|errno| failed(errno.into()))
+        }
+        Err(errno) => Err(failed(errno.into())),
     }
 }
 
@@ -177,8 +226,10 @@ mod tests {
 
     #[test]
     fn a_completion_survives_its_json_and_others_are_not_guessed_at() {
-        let report = Completion::Report { inbox: "in".into(), out: "Übersicht.json".into() };
-        assert_eq!(Completion::from_json(&report.to_json()), Some(report));
+        for moved in [None, Some("elsewhere".to_owned())] {
+            let report = Completion::Report { inbox: "in".into(), out: "Übersicht.json".into(), moved };
+            assert_eq!(Completion::from_json(&report.to_json()), Some(report));
+        }
         for other in [json!({}), json!({"report": {"out": "x"}}), json!({"mail": {"to": "me"}})] {
             let Value::Object(other) = other else { unreachable!() };
             assert_eq!(Completion::from_json(&other), None);

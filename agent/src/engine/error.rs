@@ -1,5 +1,7 @@
 //! Why a run has to stop. Whatever was committed is durable, and the next run goes on from there.
 
+use std::path::PathBuf;
+
 use store::machine::Refused;
 use store::model::TaskId;
 use store::{SessionError, StoreError};
@@ -28,6 +30,19 @@ pub(crate) enum EngineError {
         step: Option<u32>,
         /// What is wrong.
         why: String,
+    },
+    /// A step was interrupted while it worked on another artifacts folder.
+    #[error("task `{task}`, step {step}: it was interrupted while it may have written to the artifacts folder {before}, \
+             and is not repeated into {now}", before = .before.display(), now = .now.display())]
+    Artifacts {
+        /// The task.
+        task: TaskId,
+        /// The step.
+        step: u32,
+        /// The folder then.
+        before: PathBuf,
+        /// The folder now.
+        now: PathBuf,
     },
     /// A tool found the disk to be at fault.
     #[error("step {step}")]

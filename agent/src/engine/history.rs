@@ -49,6 +49,11 @@ impl History {
         }
     }
 
+    /// Whether a process ended in an attempt at it.
+    pub(super) fn was_interrupted(&self) -> bool {
+        self.entries.iter().any(|(_, event)| matches!(event, Event::StepRecovered { .. } | Event::CompletionRecovered))
+    }
+
     /// What is known of the attempts that count since the last fresh budget, a sentence each.
     pub(super) fn known(&self) -> Vec<String> {
         let mut known = Vec::new();

@@ -1,11 +1,14 @@
 //! A step with everything that its attempt needs, read before the attempt is counted.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Map, Value};
 use store::model::{TaskId, TaskState};
 use store::{Reader, StepRow, StoreError};
-use tools::{Outputs, Tool};
+use tools::{Effect, Outputs, Tool, World};
 
 use super::EngineError;
+use super::history::History;
 
 /// Finds a tool by the name that plans call it by.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<&'static dyn Tool>;
@@ -54,14 +57,41 @@ pub(crate) fn preflight(
     task: &TaskId,
     state: TaskState,
     tools: Lookup<'_>,
+    world: &World,
 ) -> Result<(), EngineError> {
-    if state.status.is_over() || state.no_step_left() {
-        return Ok(());
+    let Some(step) = state.step().filter(|_| !state.status.is_over()) else { return Ok(()) };
+    let row = reader.steps(task, step, 1)?.pop().ok_or_else(|| no_such_step(task, step))?;
+    let prepared = Prepared::read(reader, task, row, tools)?;
+    prepared.check_artifacts(reader, task, state, world)
+}
+
+impl Prepared {
+    /// Refuses to repeat a step with an effect into another artifacts folder, once a process has ended in it: what it did
+    /// is in the first one, and would stand in both.
+    pub(super) fn check_artifacts(
+        &self,
+        reader: &mut dyn Reader,
+        task: &TaskId,
+        state: TaskState,
+        world: &World,
+    ) -> Result<(), EngineError> {
+        if self.tool.spec().effect == Effect::Pure || state.current.attempts == 0 {
+            return Ok(());
+        }
+        let step = self.step.idx;
+        let before = reader.task(task)?.and_then(|row| row.artifacts).map(PathBuf::from);
+        let Some(before) = before.filter(|before| !same_folder(&world.at(before), &world.at(&world.artifacts))) else {
+            return Ok(());
+        };
+        if state.running() == Some(step) || History::of(reader, task, Some(step))?.was_interrupted() {
+            return Err(EngineError::Artifacts { task: task.clone(), step, before, now: world.artifacts.clone() });
+        }
+        Ok(())
     }
-    match reader.steps(task, state.cursor, 1)?.pop() {
-        Some(row) => Prepared::read(reader, task, row, tools).map(drop),
-        None => Err(no_such_step(task, state.cursor)),
-    }
+}
+
+fn same_folder(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Why a stored output cannot be used.

@@ -15,7 +15,13 @@ impl Runner<'_, '_> {
     /// Sweeps what a killed attempt left, then sets its step back. In that order: once recovery is committed, nothing
     /// says any more that there may be something to sweep.
     pub(super) fn recover(&mut self) -> Result<(), EngineError> {
-        if let Some(step) = self.session.state().running() {
+        let state = self.session.state();
+        if let Some(step) = state.step() {
+            let prepared = self.prepare(step, &mut VecDeque::new())?;
+            let task = self.session.task().clone();
+            prepared.check_artifacts(self.session.reader(), &task, state, &self.settings.world)?;
+        }
+        if let Some(step) = state.running() {
             let prepared = self.prepare(step, &mut VecDeque::new())?;
             let key = self.key(step);
             let swept = prepared.tool.sweep(&self.context(&key, &prepared));
@@ -24,10 +30,15 @@ impl Runner<'_, '_> {
         if self.session.state().no_step_left()
             && let Some(completion) = self.completion()?
         {
-            completion.sweep(self.session.task())?;
+            completion.sweep(self.session.task(), &self.settings.world)?;
         }
         self.crash.scope(None).point(RECOVER_SWEPT);
-        let terms = Terms { resumed: Some(self.resumes()?), ..Terms::limit(self.settings.max_attempts) };
+        let terms = Terms {
+            resumed: Some(self.resumes()?),
+            artifacts: self.settings.world.artifacts.to_str().map(str::to_owned),
+            home: self.keep_home.take(),
+            ..Terms::limit(self.settings.max_attempts)
+        };
         self.commit(&Command::Begin(terms))?;
         self.crash.scope(None).point(RUN_STARTED);
         Ok(())

@@ -73,6 +73,8 @@ pub(crate) struct Runner<'a, 's> {
     pub(crate) session: TaskSession<'s>,
     /// What it goes by.
     pub(crate) settings: &'a Settings,
+    /// The home that is to be stored with the task, where it has none yet.
+    pub(crate) keep_home: Option<String>,
     /// Its crash points.
     pub(crate) crash: &'a Crash,
     /// Whether it has to stop.
@@ -140,7 +142,7 @@ impl Runner<'_, '_> {
     fn carry_out(&mut self, completion: &Completion) -> Result<(), EngineError> {
         let task = self.session.task().clone();
         let points = self.crash.scope(None);
-        let done = completion.carry_out(self.session.reader(), &task, self.replace, points);
+        let done = completion.carry_out(self.session.reader(), &task, &self.settings.world, self.replace, points);
         if let Err(EngineError::Report(why)) = &done
             && !matches!(why, PublishError::Sync { .. })
         {

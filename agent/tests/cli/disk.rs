@@ -101,6 +101,20 @@ fn a_read_only_artifacts_folder_is_named() {
     assert_eq!(lab.artifacts(), Vec::<String>::new());
 }
 
+/// It was found out when every note had been counted, and then no command helped.
+#[test]
+fn a_folder_that_may_not_be_written_is_no_place_for_a_report() {
+    let lab = open_lab(Lab::new());
+    fs::create_dir(lab.path("sealed")).unwrap();
+    mode(&lab.path("sealed"), 0o555);
+    let before = lab.tree();
+    for out in ["sealed/report.json", "sealed/deeper/report.json"] {
+        let arguments = ["inbox", "--task", "t", "--inbox", "input", "--out", out];
+        lab.call(arguments).unprivileged().ran().fails(73).says("Permission denied");
+    }
+    assert_eq!(lab.tree(), before);
+}
+
 #[test]
 fn a_note_that_may_not_be_read_is_named() {
     let lab = open_lab(Lab::with_task());

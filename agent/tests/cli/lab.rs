@@ -168,6 +168,13 @@ impl Call {
         self
     }
 
+    /// Calls it from another folder of the lab.
+    pub(crate) fn within(mut self, folder: &str) -> Self {
+        let here = self.command.get_current_dir().unwrap().join(folder);
+        self.command.current_dir(here);
+        self
+    }
+
     /// Root steps down to a user whom permissions bind; others stay who they are.
     pub(crate) fn unprivileged(mut self) -> Self {
         const NOBODY: u32 = 65_534;

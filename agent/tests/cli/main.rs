@@ -12,6 +12,7 @@ mod crash_loop;
 mod disk;
 mod environment;
 mod golden;
+mod home;
 mod journal;
 mod kills;
 mod lab;

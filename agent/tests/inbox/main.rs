@@ -8,6 +8,7 @@ mod kills;
 mod lab;
 mod lines;
 mod logged;
+mod moving;
 mod report;
 mod sharing;
 mod trouble;

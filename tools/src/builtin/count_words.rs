@@ -15,7 +15,7 @@ const SPEC: Spec = Spec {
     name: "count_words",
     about: "Counts the words of a text file, which must be UTF-8.",
     effect: Effect::Pure,
-    input: &[Field { name: "path", kind: Kind::Text, about: "the file, relative to the working directory" }],
+    input: &[Field { name: "path", kind: Kind::Text, about: "the file, relative to the task's home" }],
     output: &[
         Field { name: "file", kind: Kind::Text, about: "the file's name without its folder" },
         Field { name: "sha256", kind: Kind::Text, about: "the first 12 hex digits of the text's SHA-256" },
@@ -38,9 +38,9 @@ impl Tool for CountWords {
         &SPEC
     }
 
-    fn call(&self, _ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError> {
+    fn call(&self, ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError> {
         let path = input.text("path")?;
-        Ok(count(name_of(path), &read_text(Path::new(path))?))
+        Ok(count(name_of(path), &read_text(&ctx.world.input(Path::new(path)))?))
     }
 
     fn label(&self, input: &Map<String, Value>) -> String {

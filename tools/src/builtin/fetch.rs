@@ -15,7 +15,7 @@ const SPEC: Spec = Spec {
     name: "fetch",
     about: "Reads a text file, which must be UTF-8.",
     effect: Effect::Pure,
-    input: &[Field { name: "path", kind: Kind::Text, about: "the file, relative to the working directory" }],
+    input: &[Field { name: "path", kind: Kind::Text, about: "the file, relative to the task's home" }],
     output: &[
         Field { name: "chars", kind: Kind::Count, about: "length in Unicode scalar values" },
         Field { name: "sha256", kind: Kind::Text, about: "SHA-256 of the file in hex, as sha256sum prints it" },
@@ -33,8 +33,8 @@ impl Tool for Fetch {
         &SPEC
     }
 
-    fn call(&self, _ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError> {
-        let text = read_text(Path::new(input.text("path")?))?;
+    fn call(&self, ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError> {
+        let text = read_text(&ctx.world.input(Path::new(input.text("path")?)))?;
         Ok(Map::from_iter([
             ("chars".to_owned(), Value::from(text.chars().count())),
             ("sha256".to_owned(), Value::from(digest(text.as_bytes()))),

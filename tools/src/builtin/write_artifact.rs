@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 use store::CrashSite;
@@ -28,7 +28,7 @@ const SPEC: Spec = Spec {
     input: &[Field { name: "from", kind: Kind::From("summary"), about: "the step whose summary is published" }],
     output: &[
         Field { name: "deduplicated", kind: Kind::Flag, about: "true where the file was there already" },
-        Field { name: "path", kind: Kind::Text, about: "the file, relative to the working directory" },
+        Field { name: "path", kind: Kind::Text, about: "the file, relative to the task's home" },
     ],
     crash_points: &[SITES.written, SITES.linked, SITES.deduplicated, SITES.published],
     example: Example {
@@ -50,15 +50,14 @@ impl Tool for WriteArtifact {
 
     fn call(&self, ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError> {
         let summary = input.from("from", ctx.outputs, "summary")?;
-        let folder = &ctx.world.artifacts;
+        let (folder, given) = (&ctx.world.at(&ctx.world.artifacts), &ctx.world.artifacts);
         // The output names the file as text. A folder for which that cannot be done is refused before the effect.
-        if folder.to_str().is_none() {
+        if given.to_str().is_none() {
             return Err(ToolError::step(format!("the name of the artifacts folder {} is not UTF-8", folder.display())));
         }
         if ctx.world.unsafe_effects {
-            let path = folder.join(UNSAFE_LOG);
-            append(folder, &path, summary)?;
-            return Ok(output(&path, Published::New));
+            append(folder, &folder.join(UNSAFE_LOG), summary)?;
+            return Ok(output(&given.join(UNSAFE_LOG), Published::New));
         }
         let key = ctx.key.file_stem();
         let name = format!("{key}.md");
@@ -66,16 +65,16 @@ impl Tool for WriteArtifact {
         let file =
             Publication { folder, name: &name, key: &key, content: summary.as_bytes(), older: &[older.as_bytes()] };
         let published = publish(&file, SITES, ctx.crash)?;
-        Ok(output(&folder.join(name), published))
+        Ok(output(&given.join(name), published))
     }
 
     fn sweep(&self, ctx: &ToolContext<'_>) -> Result<(), ToolError> {
-        Ok(sweep_temporaries(&ctx.world.artifacts, &ctx.key.file_stem())?)
+        Ok(sweep_temporaries(&ctx.world.at(&ctx.world.artifacts), &ctx.key.file_stem())?)
     }
 
     fn audit(&self, ctx: &ToolContext<'_>, input: Input<'_>, output: &Map<String, Value>) -> Result<(), String> {
         let summary = input.from("from", ctx.outputs, "summary").map_err(|error| error.to_string())?;
-        let path = PathBuf::from(output.get("path").and_then(Value::as_str).unwrap_or_default());
+        let path = ctx.world.at(Path::new(output.get("path").and_then(Value::as_str).unwrap_or_default()));
         let found = fs::read(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => format!("the artifact {} is missing", path.display()),
             _ => format!("the artifact {}: {error}", path.display()),

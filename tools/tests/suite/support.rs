@@ -33,7 +33,13 @@ pub(crate) fn recording() -> (Crash, Arc<Mutex<Vec<String>>>) {
 
 /// A world whose artifacts lie in `folder/artifacts`.
 pub(crate) fn world(folder: &Path) -> World {
-    World { artifacts: folder.join("artifacts"), unsafe_effects: false, engine: Engine::Stub }
+    World {
+        home: PathBuf::new(),
+        moved: None,
+        artifacts: folder.join("artifacts"),
+        unsafe_effects: false,
+        engine: Engine::Stub,
+    }
 }
 
 /// The key of step 2 of task `t1`.
