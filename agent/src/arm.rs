@@ -5,6 +5,7 @@ use std::io::Write;
 
 use store::crash::{RUN_SITES, STEP_SITES};
 use store::{Crash, CrashPoint, CrashSite};
+use tools::Registry;
 
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
@@ -42,7 +43,9 @@ pub(crate) fn arm(config: &Config) -> Result<Crash, Failure> {
 
 /// What a task passes on its way, as far as crash points go.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Course {
+pub(crate) struct Course<'a> {
+    /// The tools that its steps may call.
+    pub(crate) tools: &'a Registry,
     /// How many steps its plan has.
     pub(crate) steps: u32,
     /// Whether it has an action log.
@@ -54,7 +57,7 @@ pub(crate) struct Course {
 /// Refuses a crash point that a task can never pass. `tool_of` names the tool of a step.
 pub(crate) fn check(
     point: &CrashPoint,
-    course: Course,
+    course: Course<'_>,
     tool_of: impl FnOnce(u32) -> Result<String, Failure>,
 ) -> Result<(), Failure> {
     let refused = |why: String| Failure::new(Exit::Usage, format!("AGENT_CRASH_AT={point}: {why}"));
@@ -70,7 +73,8 @@ pub(crate) fn check(
     let of_step = among(STEP_SITES) || log_step;
     let of_run = among(RUN_SITES) || log_run || completion;
     let steps = course.steps;
-    let owner = tools::ALL
+    let owner = course
+        .tools
         .iter()
         .map(|tool| tool.spec())
         .find(|spec| spec.crash_points.iter().any(|site| site.0 == point.site));

@@ -190,7 +190,7 @@ mod tests {
         let paths: Vec<_> = plan.steps.iter().map(|step| step.input["path"].as_str().unwrap().to_owned()).collect();
         let due = ["10.txt", "9.txt", "B.txt", "a b.txt", "b.txt", "link.txt", "ä.txt"];
         assert_eq!(paths, due.map(|name| at(name).to_str().unwrap().to_owned()));
-        assert_eq!(tools::check_plan(&plan), Ok(()));
+        assert_eq!(tools::check_plan(&tools::Registry::builtin(), &plan), Ok(()));
     }
 
     /// An action log was opened on a note: its lines were counted as words of the user.

@@ -3,54 +3,85 @@
 use serde_json::{Map, Value};
 use store::model::{Plan, PlanError, PlannedStep, codec};
 
+use crate::registry::Registry;
 use crate::schema::{Field, Kind};
 use crate::tool::Spec;
 
-/// Checks a whole plan before it is stored: every tool known, every field there and of its kind, every reference to an
-/// earlier step whose output has what is needed.
+/// Checks a whole plan before it is stored; see [`PlanCheck`].
 ///
 /// # Errors
 /// The first fault, with its step and field.
-pub fn check_plan(plan: &Plan) -> Result<(), PlanError> {
-    let mut specs: Vec<&'static Spec> = Vec::with_capacity(plan.steps.len());
-    for (index, step) in (0u32..).zip(&plan.steps) {
-        let spec = check_step(step, &specs).map_err(|error| error.in_step(index, &step.tool))?;
-        specs.push(spec);
-    }
-    Ok(())
+pub fn check_plan(tools: &Registry, plan: &Plan) -> Result<(), PlanError> {
+    let mut check = PlanCheck::new(tools);
+    plan.steps.iter().try_for_each(|step| check.step(step))
 }
 
-fn check_step(step: &PlannedStep, earlier: &[&'static Spec]) -> Result<&'static Spec, PlanError> {
-    let Some(tool) = crate::find(&step.tool) else {
-        let known: Vec<_> = crate::ALL.iter().map(|tool| tool.spec().name).collect();
-        return Err(PlanError::field("tool", format!("unknown tool; there are {}", known.join(", "))));
-    };
-    let spec = tool.spec();
-    for field in spec.input {
-        let Some(value) = step.input.get(field.name) else {
-            return Err(PlanError::field(field.name, format!("missing, must be {}", field.kind.words())));
+/// Checks a plan step by step: every tool known, every field there and of its kind, every reference to an earlier step
+/// whose output has what is needed. Of the steps it keeps which tool they call.
+pub struct PlanCheck<'a> {
+    tools: &'a Registry,
+    earlier: Vec<&'a Spec>,
+}
+
+impl<'a> PlanCheck<'a> {
+    /// Before the first step.
+    #[must_use]
+    pub fn new(tools: &'a Registry) -> Self {
+        Self { tools, earlier: Vec::new() }
+    }
+
+    /// The next step.
+    ///
+    /// # Errors
+    /// Its first fault.
+    pub fn step(&mut self, step: &PlannedStep) -> Result<(), PlanError> {
+        let index = u32::try_from(self.earlier.len()).unwrap_or(u32::MAX);
+        let spec = self.check(step).map_err(|error| error.in_step(index, &step.tool))?;
+        self.earlier.push(spec);
+        Ok(())
+    }
+
+    /// The tool that an earlier step calls.
+    #[must_use]
+    pub fn tool_of(&self, step: u32) -> Option<&str> {
+        self.earlier.get(step as usize).map(|spec| spec.name.as_str())
+    }
+
+    fn check(&self, step: &PlannedStep) -> Result<&'a Spec, PlanError> {
+        let Some(tool) = self.tools.find(&step.tool) else {
+            let known: Vec<_> = self.tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+            return Err(PlanError::field("tool", format!("unknown tool; there are {}", known.join(", "))));
         };
-        if !field.kind.admits(value) {
-            let why = format!("must be {}, is {}", field.kind.words(), shown(value));
-            return Err(PlanError::field(field.name, why));
+        let spec = tool.spec();
+        for Field { name, kind, .. } in &spec.input {
+            let Some(value) = step.input.get(name) else {
+                return Err(PlanError::field(name, format!("missing, must be {}", kind.words())));
+            };
+            if !kind.admits(value) {
+                return Err(PlanError::field(name, format!("must be {}, is {}", kind.words(), shown(value))));
+            }
+            if let Kind::From(wanted) = kind {
+                self.check_reference(value, wanted).map_err(|why| PlanError::field(name, why))?;
+            }
         }
-        if let Kind::From(wanted) = field.kind {
-            check_reference(value, wanted, earlier).map_err(|why| PlanError::field(field.name, why))?;
+        match step.input.keys().find(|name| spec.input.iter().all(|field| field.name != **name)) {
+            Some(name) => Err(PlanError::field(name, "unknown field")),
+            None => Ok(spec),
         }
     }
-    match step.input.keys().find(|name| spec.input.iter().all(|field| field.name != *name)) {
-        Some(name) => Err(PlanError::field(name, "unknown field")),
-        None => Ok(spec),
-    }
-}
 
-fn check_reference(value: &Value, wanted: &str, earlier: &[&'static Spec]) -> Result<(), String> {
-    let index = value.as_u64().and_then(|index| usize::try_from(index).ok());
-    let Some((index, spec)) = index.and_then(|index| earlier.get(index).map(|spec| (index, spec))) else {
-        return Err(format!("must name an earlier step, step {value} does not come before this one"));
-    };
-    let fits = spec.output.iter().any(|field| field.name == wanted && field.kind == Kind::Text);
-    if fits { Ok(()) } else { Err(format!("needs an output with `{wanted}`, step {index} ({}) has none", spec.name)) }
+    fn check_reference(&self, value: &Value, wanted: &str) -> Result<(), String> {
+        let index = value.as_u64().and_then(|index| usize::try_from(index).ok());
+        let Some((index, spec)) = index.and_then(|index| self.earlier.get(index).map(|spec| (index, spec))) else {
+            return Err(format!("must name an earlier step, step {value} does not come before this one"));
+        };
+        let fits = spec.output.iter().any(|field| field.name == wanted && field.kind == Kind::Text);
+        if fits {
+            Ok(())
+        } else {
+            Err(format!("needs an output with `{wanted}`, step {index} ({}) has none", spec.name))
+        }
+    }
 }
 
 /// The earlier steps whose outputs a step reads.
@@ -58,7 +89,7 @@ fn check_reference(value: &Value, wanted: &str, earlier: &[&'static Spec]) -> Re
 pub fn named_steps(spec: &Spec, input: &Map<String, Value>) -> Vec<u32> {
     let references = spec.input.iter().filter(|field| matches!(field.kind, Kind::From(_)));
     references
-        .filter_map(|field| input.get(field.name).and_then(Value::as_u64))
+        .filter_map(|field| input.get(&field.name).and_then(Value::as_u64))
         .filter_map(|index| u32::try_from(index).ok())
         .collect()
 }
@@ -68,7 +99,7 @@ pub fn named_steps(spec: &Spec, input: &Map<String, Value>) -> Vec<u32> {
 /// # Errors
 /// Names the field, one line.
 pub fn check_output(spec: &Spec, output: &Map<String, Value>) -> Result<(), String> {
-    spec.output.iter().try_for_each(|Field { name, kind, .. }| match output.get(*name) {
+    spec.output.iter().try_for_each(|Field { name, kind, .. }| match output.get(name) {
         None => Err(format!("the output of {} has no `{name}`", spec.name)),
         Some(value) if !kind.admits(value) => {
             Err(format!("the output of {} has {} as `{name}`, not {}", spec.name, codec::kind_of(value), kind.words()))
@@ -93,7 +124,7 @@ mod tests {
     const FETCH: &str = r#"{"tool":"fetch","input":{"path":"n"}}"#;
 
     fn check(steps: &str) -> Result<(), PlanError> {
-        check_plan(&codec::plan_from_json(&format!(r#"{{"goal":"g","steps":[{steps}]}}"#))?)
+        check_plan(&Registry::builtin(), &codec::plan_from_json(&format!(r#"{{"goal":"g","steps":[{steps}]}}"#))?)
     }
 
     #[rstest]
@@ -125,16 +156,18 @@ mod tests {
 
     #[test]
     fn the_examples_of_all_tools_are_good_plans() {
-        for tool in crate::ALL {
-            let plan = codec::plan_from_json(tool.spec().example.plan).unwrap();
-            assert_eq!(check_plan(&plan), Ok(()));
+        let tools = Registry::builtin();
+        for tool in tools.iter() {
+            let plan = codec::plan_from_json(&tool.spec().example.plan).unwrap();
+            assert_eq!(check_plan(&tools, &plan), Ok(()));
             assert_eq!(plan.steps.last().unwrap().tool, tool.spec().name, "an example ends with its tool");
         }
     }
 
     #[test]
     fn an_output_that_does_not_fit_its_schema_is_refused() {
-        let spec = crate::find("fetch").unwrap().spec();
+        let tools = Registry::builtin();
+        let spec = tools.find("fetch").unwrap().spec();
         let output = |text: &str| match serde_json::from_str(text).unwrap() {
             Value::Object(map) => map,
             _ => unreachable!(),

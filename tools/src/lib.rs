@@ -1,8 +1,8 @@
 //! What touches the world: the [`Tool`] trait, and one file per tool under `builtin/`.
 //!
 //! A tool is added in one file: what it is ([`Spec`]: name, effect class, input, output, crash points, an example) and
-//! what it does ([`Tool::call`]), a `mod` line in `builtin/mod.rs`, a row in [`ALL`]. Plans are checked, schemas are
-//! printed and crash tests are found from there, with nothing more to write.
+//! what it does ([`Tool::call`]), a `mod` line and a row in `builtin/mod.rs`. Plans are checked, schemas are printed and
+//! crash tests are found from there, with nothing more to write. A program may have others: see [`Registry`].
 //!
 //! The crate reads no environment and prints nothing; what a tool may know of its surroundings is in [`World`].
 
@@ -11,6 +11,7 @@ mod builtin;
 mod check;
 mod http;
 mod publish;
+mod registry;
 mod regular;
 mod replace;
 mod schema;
@@ -21,11 +22,11 @@ mod tool;
 mod world;
 
 pub use address::Address;
-pub use builtin::ALL;
-pub use check::{check_output, check_plan, named_steps};
+pub use check::{PlanCheck, check_output, check_plan, named_steps};
 pub use publish::{
     Publication, PublishError, PublishSites, Published, make_folder, publish, sync_folder, sync_folder_of_others,
 };
+pub use registry::Registry;
 pub use regular::{check_regular, open_regular};
 pub use replace::{Content, ReplaceSites, check_replaceable, has_content, replace};
 pub use schema::{Field, Kind, schema_of};
@@ -35,9 +36,3 @@ pub use temporary::{is_temporary, sweep_temporaries};
 pub use text_file::read_text;
 pub use tool::{Effect, Example, Input, Outputs, Spec, Tool, ToolContext, ToolError};
 pub use world::{Engine, Moved, Ollama, World};
-
-/// The tool of that name.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static dyn Tool> {
-    ALL.iter().copied().find(|tool| tool.spec().name == name)
-}

@@ -3,18 +3,26 @@
 use serde_json::{Map, Value, json};
 
 /// One field of a tool's input or output. Every field is required.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Field {
     /// Its name in the JSON object.
-    pub name: &'static str,
+    pub name: String,
     /// What it holds.
     pub kind: Kind,
     /// What it means, for people.
-    pub about: &'static str,
+    pub about: String,
+}
+
+impl Field {
+    /// A field.
+    #[must_use]
+    pub fn new(name: &str, kind: Kind, about: &str) -> Self {
+        Self { name: name.to_owned(), kind, about: about.to_owned() }
+    }
 }
 
 /// What a field holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A string.
     Text,
@@ -25,13 +33,13 @@ pub enum Kind {
     /// Any JSON value.
     Any,
     /// The index of an earlier step whose output has a text field of this name.
-    From(&'static str),
+    From(String),
 }
 
 impl Kind {
     /// Whether `value` has this kind. That a [`Kind::From`] points at a fitting step is a matter of the whole plan.
     #[must_use]
-    pub fn admits(self, value: &Value) -> bool {
+    pub fn admits(&self, value: &Value) -> bool {
         match self {
             Self::Text => value.is_string(),
             Self::Count | Self::From(_) => value.is_u64(),
@@ -42,7 +50,7 @@ impl Kind {
 
     /// The kind in words, for messages.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn words(&self) -> &'static str {
         match self {
             Self::Text => "text",
             Self::Count => "a whole number from 0",
@@ -52,7 +60,7 @@ impl Kind {
         }
     }
 
-    fn schema(self) -> Value {
+    fn schema(&self) -> Value {
         match self {
             Self::Text => json!({ "type": "string" }),
             Self::Count | Self::From(_) => json!({ "type": "integer", "minimum": 0 }),
@@ -69,10 +77,10 @@ pub fn schema_of(fields: &[Field]) -> Value {
         .iter()
         .map(|field| {
             let mut schema = field.kind.schema();
-            schema["description"] = field.about.into();
-            (field.name.to_owned(), schema)
+            schema["description"] = field.about.as_str().into();
+            (field.name.clone(), schema)
         })
         .collect();
-    let required: Vec<&str> = fields.iter().map(|field| field.name).collect();
+    let required: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }

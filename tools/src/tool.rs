@@ -11,9 +11,14 @@ use crate::stop::Stop;
 use crate::world::World;
 
 /// One kind of step.
-pub trait Tool: Sync {
+pub trait Tool: Send + Sync {
     /// What it is.
-    fn spec(&self) -> &'static Spec;
+    fn spec(&self) -> &Spec;
+
+    /// What happens when an attempt with this input is repeated: what [`Spec::effect`] says, or less.
+    fn effect(&self, _input: &Map<String, Value>) -> Effect {
+        self.spec().effect
+    }
 
     /// Does one attempt of a step and returns its output, which must fit [`Spec::output`].
     ///
@@ -26,7 +31,7 @@ pub trait Tool: Sync {
 
     /// What a step with this input is called where people follow its progress: the tool's name, or what says more.
     fn label(&self, _input: &Map<String, Value>) -> String {
-        self.spec().name.to_owned()
+        self.spec().name.clone()
     }
 
     /// Removes what a killed attempt of this step left behind, such as temporary files. Called under the task's lock,
@@ -49,20 +54,20 @@ pub trait Tool: Sync {
 }
 
 /// What a tool is, as data.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Spec {
     /// The name that plans call it by.
-    pub name: &'static str,
+    pub name: String,
     /// What it does, one sentence.
-    pub about: &'static str,
-    /// What happens when an attempt is repeated.
+    pub about: String,
+    /// What happens at most when an attempt is repeated; of one input, see [`Tool::effect`].
     pub effect: Effect,
     /// What it takes.
-    pub input: &'static [Field],
+    pub input: Vec<Field>,
     /// What it gives.
-    pub output: &'static [Field],
+    pub output: Vec<Field>,
     /// Its own crash points, beside those that every step has.
-    pub crash_points: &'static [CrashSite],
+    pub crash_points: Vec<CrashSite>,
     /// A plan that shows it, and that the crash tests run.
     pub example: Example,
 }
@@ -88,12 +93,12 @@ impl Effect {
 }
 
 /// A whole plan whose last step is the tool.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Example {
     /// The plan file.
-    pub plan: &'static str,
+    pub plan: String,
     /// The files that it reads: path relative to the working directory, content.
-    pub files: &'static [(&'static str, &'static str)],
+    pub files: Vec<(String, String)>,
 }
 
 /// What one attempt may use.

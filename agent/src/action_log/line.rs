@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use store::model::{EventKind, JournalEntry, RunId, TaskId};
 use store::{Reader, StoreError, limits};
+use tools::Registry;
 
 use crate::fields::OwnFields;
 
@@ -130,13 +131,14 @@ fn text(line: &Line<'_>) -> Vec<u8> {
 /// What the steps of a task are called; read a page at a time, since they are asked for in order.
 pub(super) struct Names {
     task: TaskId,
+    tools: Registry,
     first: u32,
     page: Vec<String>,
 }
 
 impl Names {
-    pub(super) fn new(task: TaskId) -> Self {
-        Self { task, first: 0, page: Vec::new() }
+    pub(super) fn new(task: TaskId, tools: Registry) -> Self {
+        Self { task, tools, first: 0, page: Vec::new() }
     }
 
     pub(super) fn of(&mut self, step: u32, reader: &mut dyn Reader) -> Result<&str, StoreError> {
@@ -145,7 +147,7 @@ impl Names {
             self.first = step;
             self.page = rows
                 .into_iter()
-                .map(|row| tools::find(&row.tool).map_or(row.tool, |tool| tool.label(&row.input)))
+                .map(|row| self.tools.find(&row.tool).map_or(row.tool, |tool| tool.label(&row.input)))
                 .collect();
         }
         // A journal that names a step which is not there is for `verify` to find.

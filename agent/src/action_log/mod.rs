@@ -24,7 +24,7 @@ use std::path::Path;
 use store::model::{JournalEntry, RunId, TaskId};
 use store::{Crash, CrashSite, Reader, limits};
 
-use tools::Stop;
+use tools::{Registry, Stop};
 
 use line::Names;
 use scan::Seen;
@@ -66,11 +66,12 @@ impl ActionLog {
         run: &RunId,
         crash: &Crash,
         stop: &Stop,
+        tools: &Registry,
         sink: impl FnOnce(LogFile) -> Box<dyn LogSink>,
     ) -> Result<Self, LogError> {
         let sink = sink(LogFile::open(path, stop)?);
         crash.scope(None).point(OPENED);
-        let names = Names::new(task.clone());
+        let names = Names::new(task.clone(), tools.clone());
         Ok(Self { sink, task: task.clone(), run: run.clone(), crash: crash.clone(), names, cursor: 0 })
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use store::model::{Plan, RunId, codec};
 use store::sqlite::SqliteStore;
 use store::{Clock, NewTask, SystemClock, limits};
+use tools::Registry;
 
 use super::{Parts, counted, say, task_id};
 use crate::arm::{self, Course};
@@ -14,7 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::home::text_of_here;
 
 pub(crate) fn create(db: &Path, task: &str, plan_file: &Path) -> Result<Exit, Failure> {
-    create_with(db, task, plan_file, &Config::from_env()?, &Parts::RIGHT)
+    create_with(db, task, plan_file, &Config::from_env()?, &Parts::right())
 }
 
 /// `agent create` with these settings and parts.
@@ -30,11 +31,11 @@ pub fn create_with(
 ) -> Result<Exit, Failure> {
     let task = task_id(task)?;
     // The whole plan is checked before the database is touched, so that a bad one leaves no trace.
-    let plan = read_plan(plan_file)?;
+    let plan = read_plan(plan_file, parts.tools)?;
     let steps = u32::try_from(plan.steps.len()).unwrap_or(u32::MAX);
     if let Some(point) = &config.crash_at {
         let tool_of = |step: u32| Ok(plan.steps[step as usize].tool.clone());
-        arm::check(point, Course { steps, log: false, completion: false }, tool_of)?;
+        arm::check(point, Course { tools: parts.tools, steps, log: false, completion: false }, tool_of)?;
     }
     let home = text_of_here(db)?;
     let crash = arm::arm(config)?;
@@ -50,7 +51,7 @@ pub fn create_with(
     Ok(Exit::Done)
 }
 
-fn read_plan(path: &Path) -> Result<Plan, Failure> {
+fn read_plan(path: &Path, tools: &Registry) -> Result<Plan, Failure> {
     let shown = path.display();
     let unreadable =
         |error: std::io::Error| Failure::new(Exit::NoInput, format!("cannot read the plan {shown}: {error}"));
@@ -67,6 +68,6 @@ fn read_plan(path: &Path) -> Result<Plan, Failure> {
     // Some editors begin a file with a mark that it is UTF-8.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let plan = codec::plan_from_json(text).map_err(|error| bad(error.to_string()))?;
-    tools::check_plan(&plan).map_err(|error| bad(error.to_string()))?;
+    tools::check_plan(tools, &plan).map_err(|error| bad(error.to_string()))?;
     Ok(plan)
 }

@@ -40,7 +40,7 @@ pub(crate) fn inbox(
     let mut config = Config::from_env()?;
     config.grace = grace.unwrap_or(config.grace);
     config.settings.step_delay = delay.unwrap_or(config.settings.step_delay);
-    inbox_with(db, request, &config, &Parts::RIGHT)
+    inbox_with(db, request, &config, &Parts::right())
 }
 
 /// `agent inbox` with these settings and parts.

@@ -27,7 +27,6 @@ pub(crate) use inbox::inbox;
 pub use inbox::{InboxRequest, inbox_with};
 pub(crate) use list::list;
 pub use parts::Parts;
-use parts::Sink;
 pub(crate) use rebind::{Moves, rebind};
 pub(crate) use retry::retry;
 pub(crate) use run::run;

@@ -114,7 +114,7 @@ impl<'a> Opening<'a> {
         tool_of: impl FnOnce(u32) -> Result<String, Failure>,
     ) -> Result<(), Failure> {
         let Some(point) = &self.config.crash_at else { return Ok(()) };
-        arm::check(point, Course { steps, log: self.log.is_some(), completion }, tool_of)
+        arm::check(point, Course { tools: self.parts.tools, steps, log: self.log.is_some(), completion }, tool_of)
     }
 
     /// Opens everything; `store` opens the database, or makes it.
@@ -125,7 +125,7 @@ impl<'a> Opening<'a> {
         let signals = Signals::listen(self.config.grace)?;
         let crash = arm::arm(self.config)?;
         let run = RunId::random();
-        let log = Log::open(self.log, &self.task, &run, &crash, &signals.stop, self.parts.log)?;
+        let log = Log::open(self.log, &self.task, &run, &crash, &signals.stop, self.parts)?;
         let store = (self.parts.store)(store(self.db, crash.clone())?, &crash);
         Ok((store, Work { opening: self, run, crash, signals, log }))
     }

@@ -31,7 +31,8 @@ pub(crate) struct Moves<'a> {
 
 pub(crate) fn rebind(db: &Path, task: &str, moves: Moves<'_>) -> Result<Exit, Failure> {
     let config = Config::from_env()?;
-    let opening = Opening::new(db, task, &config, &Parts::RIGHT, None)?;
+    let parts = Parts::right();
+    let opening = Opening::new(db, task, &config, &parts, None)?;
     // Looked at without a trace first; what counts is what is found under the lock.
     let mut seen = opening.look()?;
     moved(&opening, seen.reader(), moves)?;

@@ -13,7 +13,8 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) fn retry(db: &Path, task: &str) -> Result<Exit, Failure> {
     let config = Config::from_env()?;
-    let opening = Opening::new(db, task, &config, &Parts::RIGHT, None)?;
+    let parts = Parts::right();
+    let opening = Opening::new(db, task, &config, &parts, None)?;
     let task = &opening.task;
     // What counts is the answer under the lock, where one of several callers wins.
     let refused = |refused: Refused| Failure::new(Exit::Refused, format!("task `{task}`: {refused}"));

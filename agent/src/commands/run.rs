@@ -14,7 +14,7 @@ use crate::exit::{Exit, Failure};
 pub(crate) fn run(db: &Path, task: &str, log: Option<LogChoice<'_>>, grace: Option<Duration>) -> Result<Exit, Failure> {
     let mut config = Config::from_env()?;
     config.grace = grace.unwrap_or(config.grace);
-    run_logged(db, task, &config, &Parts::RIGHT, log)
+    run_logged(db, task, &config, &Parts::right(), log)
 }
 
 /// `agent run` with these settings and parts.

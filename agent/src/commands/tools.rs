@@ -4,19 +4,21 @@ use serde::Serialize;
 use serde_json::Value;
 use store::CrashSite;
 use store::crash::{RUN_SITES, STEP_SITES};
-use tools::{ALL, Spec, schema_of};
+use tools::{Spec, schema_of};
+
+use super::Parts;
 
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, table};
 use crate::{action_log, engine};
 
 #[derive(Serialize)]
-struct Inventory {
+struct Inventory<'a> {
     schema: u32,
     crash_points: Vec<Site>,
     /// Passed only by runs that have what `needs` says.
     further_crash_points: Vec<FurtherSite>,
-    tools: Vec<Tool>,
+    tools: Vec<Tool<'a>>,
 }
 
 #[derive(Serialize)]
@@ -33,34 +35,35 @@ struct FurtherSite {
 }
 
 #[derive(Serialize)]
-struct Tool {
-    name: &'static str,
-    about: &'static str,
+struct Tool<'a> {
+    name: &'a str,
+    about: &'a str,
     effect: &'static str,
     input_schema: Value,
     output_schema: Value,
     crash_points: Vec<&'static str>,
-    example: Example,
+    example: Example<'a>,
 }
 
 #[derive(Serialize)]
-struct Example {
+struct Example<'a> {
     plan: Value,
-    files: std::collections::BTreeMap<&'static str, &'static str>,
+    files: std::collections::BTreeMap<&'a str, &'a str>,
 }
 
 pub(crate) fn tools(json: bool) -> Result<Exit, Failure> {
     let mut out = Output::new();
+    let all = Parts::right().tools;
     if json {
-        let tools = ALL.iter().map(|tool| describe(tool.spec())).collect::<Result<_, _>>()?;
+        let tools = all.iter().map(|tool| describe(tool.spec())).collect::<Result<_, _>>()?;
         let (crash_points, further_crash_points) = (sites(STEP_SITES, RUN_SITES), further_sites());
         out.pretty(&Inventory { schema: 1, crash_points, further_crash_points, tools })?;
     } else {
-        let rows = ALL.iter().map(|tool| {
+        let rows = all.iter().map(|tool| {
             let spec = tool.spec();
             let input: Vec<_> =
                 spec.input.iter().map(|field| format!("{}: {}", field.name, field.kind.words())).collect();
-            vec![spec.name.to_owned(), spec.effect.as_str().to_owned(), input.join(", "), spec.about.to_owned()]
+            vec![spec.name.clone(), spec.effect.as_str().to_owned(), input.join(", "), spec.about.clone()]
         });
         out.line(&table(&["TOOL", "EFFECT", "INPUT", "WHAT IT DOES"], rows))?;
         out.line("")?;
@@ -70,8 +73,8 @@ pub(crate) fn tools(json: bool) -> Result<Exit, Failure> {
             let all: std::collections::BTreeSet<_> = step.iter().chain(run).copied().collect();
             out.line(&format!("Crash points with {needs}: {}", names(&all.into_iter().collect::<Vec<_>>())))?;
         }
-        for spec in ALL.iter().map(|tool| tool.spec()).filter(|spec| !spec.crash_points.is_empty()) {
-            out.line(&format!("Crash points of {}: {}", spec.name, names(spec.crash_points)))?;
+        for spec in all.iter().map(|tool| tool.spec()).filter(|spec| !spec.crash_points.is_empty()) {
+            out.line(&format!("Crash points of {}: {}", spec.name, names(&spec.crash_points)))?;
         }
     }
     out.finish()?;
@@ -92,17 +95,20 @@ fn further_sites() -> Vec<FurtherSite> {
     FURTHER_SITES.into_iter().flat_map(with).collect()
 }
 
-fn describe(spec: &'static Spec) -> Result<Tool, Failure> {
-    let plan = serde_json::from_str(spec.example.plan)
+fn describe(spec: &Spec) -> Result<Tool<'_>, Failure> {
+    let plan = serde_json::from_str(&spec.example.plan)
         .map_err(|error| Failure::new(Exit::Internal, format!("the example of {} is not JSON: {error}", spec.name)))?;
     Ok(Tool {
-        name: spec.name,
-        about: spec.about,
+        name: &spec.name,
+        about: &spec.about,
         effect: spec.effect.as_str(),
-        input_schema: schema_of(spec.input),
-        output_schema: schema_of(spec.output),
+        input_schema: schema_of(&spec.input),
+        output_schema: schema_of(&spec.output),
         crash_points: spec.crash_points.iter().map(|site| site.0).collect(),
-        example: Example { plan, files: spec.example.files.iter().copied().collect() },
+        example: Example {
+            plan,
+            files: spec.example.files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect(),
+        },
     })
 }
 

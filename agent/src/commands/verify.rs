@@ -7,9 +7,9 @@ use store::audit::{Finding, audit};
 use store::model::{IdempotencyKey, StepStatus, TaskId, TaskStatus};
 use store::sqlite::SqliteReader;
 use store::{Crash, Reader, StepRow, limits};
-use tools::{Input, Outputs, Stop, ToolContext, World};
+use tools::{Input, Outputs, Registry, Stop, ToolContext, World};
 
-use super::{open_for, task_id, unknown};
+use super::{Parts, open_for, task_id, unknown};
 use crate::config::Config;
 use crate::engine::{Completion, Stored, stored_output};
 use crate::exit::{Exit, Failure, line};
@@ -67,7 +67,7 @@ fn audit_world(reader: &mut SqliteReader, db: &Path, task: &TaskId, world: &Worl
         Ok(bound) => bound.world,
         Err(error) => return Ok(vec![Finding { task: Some(task.clone()), step: None, what: line(&error) }]),
     };
-    let mut findings = audit_effects(reader, task, &world)?;
+    let mut findings = audit_effects(reader, task, Parts::right().tools, &world)?;
     if let Some(completion) = completion.filter(|_| row.status == TaskStatus::Done) {
         let finding = |what| Finding { task: Some(task.clone()), step: None, what };
         findings.extend(completion.audit(reader, task, &world)?.map(finding));
@@ -76,7 +76,12 @@ fn audit_world(reader: &mut SqliteReader, db: &Path, task: &TaskId, world: &Worl
 }
 
 /// Asks each tool whether the effects of its finished steps are still there.
-fn audit_effects(reader: &mut SqliteReader, task: &TaskId, world: &World) -> Result<Vec<Finding>, Failure> {
+fn audit_effects(
+    reader: &mut SqliteReader,
+    task: &TaskId,
+    tools: &Registry,
+    world: &World,
+) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
     let mut from = 0;
     loop {
@@ -84,7 +89,7 @@ fn audit_effects(reader: &mut SqliteReader, task: &TaskId, world: &World) -> Res
         let Some(last) = page.last() else { return Ok(findings) };
         from = last.idx + 1;
         for row in page.iter().filter(|row| row.state.status == StepStatus::Done) {
-            if let Err(what) = audit_effect(reader, task, row, world)? {
+            if let Err(what) = audit_effect(reader, task, row, tools, world)? {
                 findings.push(Finding { task: Some(task.clone()), step: Some(row.idx), what });
             }
         }
@@ -95,14 +100,15 @@ fn audit_effect(
     reader: &mut SqliteReader,
     task: &TaskId,
     row: &StepRow,
+    tools: &Registry,
     world: &World,
 ) -> Result<Result<(), String>, Failure> {
-    let Some(tool) = tools::find(&row.tool) else {
+    let Some(tool) = tools.find(&row.tool) else {
         return Ok(Err(format!("this program has no tool `{}` to check it with", row.tool)));
     };
     let mut outputs = Outputs::new();
     for step in tools::named_steps(tool.spec(), &row.input).into_iter().chain([row.idx]) {
-        match stored_output(reader, task, step) {
+        match stored_output(reader, tools, task, step) {
             Ok(output) => outputs.insert(step, output),
             // The audit of the tables has said so already.
             Err(Stored::Unreadable(_)) => return Ok(Ok(())),

@@ -7,7 +7,7 @@ use store::{Clock, Crash, Reader, Store, SystemClock, TaskSession};
 use tools::{Published, Stop};
 
 use super::opening::Opening;
-use super::{Parts, Sink, say};
+use super::{Parts, say};
 use crate::action_log::{ActionLog, LogError};
 use crate::engine::{Completion, Ended, Observer, ObserverError, Outcome, Runner, Settings};
 use crate::exit::{Exit, Failure};
@@ -39,13 +39,13 @@ impl Log {
         run: &RunId,
         crash: &Crash,
         stop: &Stop,
-        sink: Sink<'_>,
+        parts: &Parts<'_>,
     ) -> Result<Self, Failure> {
         let Some(LogChoice { path, best_effort }) = choice else {
             return Ok(Self { log: None, best_effort: false, warned: false });
         };
         let mut log = Self { log: None, best_effort, warned: false };
-        match ActionLog::open(path, task, run, crash, stop, sink) {
+        match ActionLog::open(path, task, run, crash, stop, parts.tools, parts.log) {
             Ok(open) => log.log = Some(open),
             Err(error) => log.settle(Err(error))?,
         }

@@ -31,7 +31,7 @@ const STOPPED: &str = "the process was asked to stop";
 impl Runner<'_, '_> {
     pub(super) fn attempt(&mut self, prepared: &Prepared) -> Result<Attempt, EngineError> {
         let step = prepared.step.idx;
-        let tool = prepared.tool.spec().name;
+        let tool = prepared.tool.spec().name.as_str();
         let budget = self.budget(Some(step))?;
         self.commit(&Command::Start { step, tool: tool.to_owned(), budget })?;
         if self.session.state().status.is_over() {

@@ -23,6 +23,6 @@ mod runner;
 pub(crate) use completion::{Completion, RUN_SITES, Replace, temporary_key};
 pub(crate) use error::EngineError;
 pub(crate) use observer::{Observer, ObserverError};
-pub(crate) use prepared::{Lookup, Stored, preflight, stored_output};
+pub(crate) use prepared::{Stored, preflight, stored_output};
 pub use runner::Settings;
 pub(crate) use runner::{Ended, Outcome, Runner};

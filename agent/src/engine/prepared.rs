@@ -1,21 +1,19 @@
 //! A step with everything that its attempt needs, read before the attempt is counted.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use store::model::{TaskId, TaskState};
 use store::{Reader, StepRow, StoreError};
-use tools::{Effect, Outputs, Tool, World};
+use tools::{Effect, Outputs, Registry, Tool, World};
 
 use super::EngineError;
 use super::history::History;
 
-/// Finds a tool by the name that plans call it by.
-pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<&'static dyn Tool>;
-
 pub(super) struct Prepared {
     pub(super) step: StepRow,
-    pub(super) tool: &'static dyn Tool,
+    pub(super) tool: Arc<dyn Tool>,
     /// The outputs that its input names.
     pub(super) outputs: Outputs,
 }
@@ -25,21 +23,21 @@ impl Prepared {
         reader: &mut dyn Reader,
         task: &TaskId,
         step: StepRow,
-        tools: Lookup<'_>,
+        tools: &Registry,
     ) -> Result<Self, EngineError> {
         let bad = |why: String| EngineError::Stored { task: task.clone(), step: Some(step.idx), why };
-        let Some(tool) = tools(&step.tool) else {
+        let Some(tool) = tools.find(&step.tool) else {
             return Err(bad(format!("this program has no tool `{}`; another version created the task", step.tool)));
         };
         let mut outputs = Outputs::new();
         for source in tools::named_steps(tool.spec(), &step.input) {
-            let output = stored_output(reader, task, source).map_err(|error| match error {
+            let output = stored_output(reader, tools, task, source).map_err(|error| match error {
                 Stored::Unreadable(error) => error.into(),
                 Stored::Wrong(why) => bad(format!("it reads step {source}, but {why}")),
             })?;
             outputs.insert(source, output);
         }
-        Ok(Self { step, tool, outputs })
+        Ok(Self { step, tool: Arc::clone(tool), outputs })
     }
 }
 
@@ -56,7 +54,7 @@ pub(crate) fn preflight(
     reader: &mut dyn Reader,
     task: &TaskId,
     state: TaskState,
-    tools: Lookup<'_>,
+    tools: &Registry,
     world: &World,
 ) -> Result<(), EngineError> {
     let Some(step) = state.step().filter(|_| !state.status.is_over()) else { return Ok(()) };
@@ -75,7 +73,7 @@ impl Prepared {
         state: TaskState,
         world: &World,
     ) -> Result<(), EngineError> {
-        if self.tool.spec().effect == Effect::Pure || state.current.attempts == 0 {
+        if self.tool.effect(&self.step.input) == Effect::Pure || state.current.attempts == 0 {
             return Ok(());
         }
         let step = self.step.idx;
@@ -104,12 +102,17 @@ pub(crate) enum Stored {
 ///
 /// # Errors
 /// It is not there, or not what the tool gives.
-pub(crate) fn stored_output(reader: &mut dyn Reader, task: &TaskId, step: u32) -> Result<Map<String, Value>, Stored> {
+pub(crate) fn stored_output(
+    reader: &mut dyn Reader,
+    tools: &Registry,
+    task: &TaskId,
+    step: u32,
+) -> Result<Map<String, Value>, Stored> {
     let row = reader.steps(task, step, 1).map_err(Stored::Unreadable)?.pop().filter(|row| row.idx == step);
     let row = row.ok_or_else(|| Stored::Wrong("there is no such step".to_owned()))?;
     let output = reader.output(task, step).map_err(Stored::Unreadable)?;
     let output = output.ok_or_else(|| Stored::Wrong("that step has no output".to_owned()))?;
-    if let Some(tool) = tools::find(&row.tool) {
+    if let Some(tool) = tools.find(&row.tool) {
         tools::check_output(tool.spec(), &output).map_err(Stored::Wrong)?;
     }
     Ok(output)

@@ -7,12 +7,12 @@ use store::crash::{COMPLETE_DONE, COMPLETE_READY};
 use store::machine::{Command, Next, next};
 use store::model::{Event, TaskId, TaskState, TaskStatus};
 use store::{Crash, Reader, StepRow, StoreError, TaskSession, limits};
-use tools::{PublishError, Stop, World};
+use tools::{PublishError, Registry, Stop, World};
 
 use super::attempt::{Attempt, one_line};
 use super::completion::{Completion, Replace};
 use super::history::History;
-use super::prepared::{Lookup, Prepared, no_such_step};
+use super::prepared::{Prepared, no_such_step};
 use super::{EngineError, Observer};
 
 /// What a run goes by.
@@ -82,7 +82,7 @@ pub(crate) struct Runner<'a, 's> {
     /// Who hears of its progress.
     pub(crate) observer: &'a mut dyn Observer,
     /// Where its tools come from.
-    pub(crate) tools: Lookup<'a>,
+    pub(crate) tools: &'a Registry,
     /// Puts the report into the world.
     pub(crate) replace: Replace<'a>,
 }

@@ -1,6 +1,7 @@
 //! Counts the words of one note.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
@@ -11,30 +12,34 @@ use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
 
 pub(super) struct CountWords;
 
-const SPEC: Spec = Spec {
-    name: "count_words",
-    about: "Counts the words of a text file, which must be UTF-8.",
+static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
+    name: "count_words".into(),
+    about: "Counts the words of a text file, which must be UTF-8.".into(),
     effect: Effect::Pure,
-    input: &[Field { name: "path", kind: Kind::Text, about: "the file, relative to the task's home" }],
-    output: &[
-        Field { name: "file", kind: Kind::Text, about: "the file's name without its folder" },
-        Field { name: "sha256", kind: Kind::Text, about: "the first 12 hex digits of the text's SHA-256" },
-        Field { name: "words", kind: Kind::Count, about: "how many words there are, as white space separates them" },
+    input: vec![Field::new("path", Kind::Text, "the file, relative to the task's home")],
+    output: vec![
+        Field::new("file", Kind::Text, "the file's name without its folder"),
+        Field::new("sha256", Kind::Text, "the first 12 hex digits of the text's SHA-256"),
+        Field::new("words", Kind::Count, "how many words there are, as white space separates them"),
     ],
-    crash_points: &[],
+    crash_points: vec![],
     example: Example {
         plan: r#"{"goal": "Count the words of two notes", "steps": [
             {"tool": "count_words", "input": {"path": "inbox/a.txt"}},
-            {"tool": "count_words", "input": {"path": "inbox/über.txt"}}]}"#,
-        files: &[("inbox/a.txt", "two words\n"), ("inbox/über.txt", "Grüße aus 東京 🗼\n")],
+            {"tool": "count_words", "input": {"path": "inbox/über.txt"}}]}"#
+            .into(),
+        files: vec![
+            ("inbox/a.txt".into(), "two words\n".into()),
+            ("inbox/über.txt".into(), "Grüße aus 東京 🗼\n".into()),
+        ],
     },
-};
+});
 
 /// How much of the digest a result carries: enough to tell that a note has changed.
 const DIGEST_DIGITS: usize = 12;
 
 impl Tool for CountWords {
-    fn spec(&self) -> &'static Spec {
+    fn spec(&self) -> &Spec {
         &SPEC
     }
 
@@ -44,7 +49,7 @@ impl Tool for CountWords {
     }
 
     fn label(&self, input: &Map<String, Value>) -> String {
-        input.get("path").and_then(Value::as_str).map_or(SPEC.name, name_of).to_owned()
+        input.get("path").and_then(Value::as_str).map_or(SPEC.name.as_str(), name_of).to_owned()
     }
 }
 

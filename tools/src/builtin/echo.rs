@@ -1,5 +1,7 @@
 //! Returns what it is given: for trials and benchmarks.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use crate::schema::{Field, Kind};
@@ -7,23 +9,24 @@ use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
 
 pub(super) struct Echo;
 
-const SPEC: Spec = Spec {
-    name: "echo",
-    about: "Returns its input value.",
+static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
+    name: "echo".into(),
+    about: "Returns its input value.".into(),
     effect: Effect::Pure,
-    input: &[Field { name: "value", kind: Kind::Any, about: "what to return" }],
-    output: &[Field { name: "value", kind: Kind::Any, about: "the input value" }],
-    crash_points: &[],
+    input: vec![Field::new("value", Kind::Any, "what to return")],
+    output: vec![Field::new("value", Kind::Any, "the input value")],
+    crash_points: vec![],
     example: Example {
         plan: r#"{"goal": "Say one thing twice", "steps": [
             {"tool": "echo", "input": {"value": 1}},
-            {"tool": "echo", "input": {"value": {"two": [2, "zwei", "二"]}}}]}"#,
-        files: &[],
+            {"tool": "echo", "input": {"value": {"two": [2, "zwei", "二"]}}}]}"#
+            .into(),
+        files: vec![],
     },
-};
+});
 
 impl Tool for Echo {
-    fn spec(&self) -> &'static Spec {
+    fn spec(&self) -> &Spec {
         &SPEC
     }
 

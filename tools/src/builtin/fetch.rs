@@ -1,6 +1,7 @@
 //! Reads a text file.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
@@ -11,25 +12,26 @@ use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
 
 pub(super) struct Fetch;
 
-const SPEC: Spec = Spec {
-    name: "fetch",
-    about: "Reads a text file, which must be UTF-8.",
+static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
+    name: "fetch".into(),
+    about: "Reads a text file, which must be UTF-8.".into(),
     effect: Effect::Pure,
-    input: &[Field { name: "path", kind: Kind::Text, about: "the file, relative to the task's home" }],
-    output: &[
-        Field { name: "chars", kind: Kind::Count, about: "length in Unicode scalar values" },
-        Field { name: "sha256", kind: Kind::Text, about: "SHA-256 of the file in hex, as sha256sum prints it" },
-        Field { name: "text", kind: Kind::Text, about: "the text, byte for byte" },
+    input: vec![Field::new("path", Kind::Text, "the file, relative to the task's home")],
+    output: vec![
+        Field::new("chars", Kind::Count, "length in Unicode scalar values"),
+        Field::new("sha256", Kind::Text, "SHA-256 of the file in hex, as sha256sum prints it"),
+        Field::new("text", Kind::Text, "the text, byte for byte"),
     ],
-    crash_points: &[],
+    crash_points: vec![],
     example: Example {
-        plan: r#"{"goal": "Read the notes", "steps": [{"tool": "fetch", "input": {"path": "input/notes.txt"}}]}"#,
-        files: &[("input/notes.txt", "Grüße aus 東京 🗼\nsecond line\n")],
+        plan: r#"{"goal": "Read the notes", "steps": [{"tool": "fetch", "input": {"path": "input/notes.txt"}}]}"#
+            .into(),
+        files: vec![("input/notes.txt".into(), "Grüße aus 東京 🗼\nsecond line\n".into())],
     },
-};
+});
 
 impl Tool for Fetch {
-    fn spec(&self) -> &'static Spec {
+    fn spec(&self) -> &Spec {
         &SPEC
     }
 

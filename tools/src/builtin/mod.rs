@@ -6,8 +6,17 @@ mod fetch;
 mod summarize;
 mod write_artifact;
 
+use std::sync::Arc;
+
 use crate::tool::Tool;
 
-/// Every tool there is, by name.
-pub const ALL: &[&dyn Tool] =
-    &[&count_words::CountWords, &echo::Echo, &fetch::Fetch, &summarize::Summarize, &write_artifact::WriteArtifact];
+/// Every one of them.
+pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(count_words::CountWords),
+        Arc::new(echo::Echo),
+        Arc::new(fetch::Fetch),
+        Arc::new(summarize::Summarize),
+        Arc::new(write_artifact::WriteArtifact),
+    ]
+}

@@ -1,5 +1,7 @@
 //! Shortens a text: by a rule, or by asking a local model.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, json};
 use store::model::codec;
 
@@ -11,23 +13,24 @@ use crate::world::{Engine, Ollama};
 
 pub(super) struct Summarize;
 
-const SPEC: Spec = Spec {
-    name: "summarize",
-    about: "Summarizes the text of an earlier step: its first three lines, or what a local model says.",
+static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
+    name: "summarize".into(),
+    about: "Summarizes the text of an earlier step: its first three lines, or what a local model says.".into(),
     effect: Effect::Pure,
-    input: &[Field { name: "from", kind: Kind::From("text"), about: "the step whose text is summarized" }],
-    output: &[
-        Field { name: "engine", kind: Kind::Text, about: "who summarized: stub or ollama" },
-        Field { name: "summary", kind: Kind::Text, about: "the summary" },
+    input: vec![Field::new("from", Kind::From("text".into()), "the step whose text is summarized")],
+    output: vec![
+        Field::new("engine", Kind::Text, "who summarized: stub or ollama"),
+        Field::new("summary", Kind::Text, "the summary"),
     ],
-    crash_points: &[],
+    crash_points: vec![],
     example: Example {
         plan: r#"{"goal": "Summarize the notes", "steps": [
             {"tool": "fetch", "input": {"path": "input/notes.txt"}},
-            {"tool": "summarize", "input": {"from": 0}}]}"#,
-        files: &[("input/notes.txt", "\n  first  \n\nsecond\nthird\nfourth is left out\n")],
+            {"tool": "summarize", "input": {"from": 0}}]}"#
+            .into(),
+        files: vec![("input/notes.txt".into(), "\n  first  \n\nsecond\nthird\nfourth is left out\n".into())],
     },
-};
+});
 
 /// Lines that the stub takes.
 const STUB_LINES: usize = 3;
@@ -36,7 +39,7 @@ const STUB_LINES: usize = 3;
 const REPLY_BYTES: u64 = 16 << 20;
 
 impl Tool for Summarize {
-    fn spec(&self) -> &'static Spec {
+    fn spec(&self) -> &Spec {
         &SPEC
     }
 

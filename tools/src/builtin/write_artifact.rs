@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 use store::CrashSite;
@@ -21,30 +22,31 @@ const SITES: PublishSites = PublishSites {
     published: CrashSite("write_artifact.published"),
 };
 
-const SPEC: Spec = Spec {
-    name: "write_artifact",
-    about: "Publishes the summary of an earlier step as <idempotency key>.md in the artifacts folder.",
+static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
+    name: "write_artifact".into(),
+    about: "Publishes the summary of an earlier step as <idempotency key>.md in the artifacts folder.".into(),
     effect: Effect::Keyed,
-    input: &[Field { name: "from", kind: Kind::From("summary"), about: "the step whose summary is published" }],
-    output: &[
-        Field { name: "deduplicated", kind: Kind::Flag, about: "true where the file was there already" },
-        Field { name: "path", kind: Kind::Text, about: "the file, relative to the task's home" },
+    input: vec![Field::new("from", Kind::From("summary".into()), "the step whose summary is published")],
+    output: vec![
+        Field::new("deduplicated", Kind::Flag, "true where the file was there already"),
+        Field::new("path", Kind::Text, "the file, relative to the task's home"),
     ],
-    crash_points: &[SITES.written, SITES.linked, SITES.deduplicated, SITES.published],
+    crash_points: vec![SITES.written, SITES.linked, SITES.deduplicated, SITES.published],
     example: Example {
         plan: r#"{"goal": "Publish a summary of the notes", "steps": [
             {"tool": "fetch", "input": {"path": "input/notes.txt"}},
             {"tool": "summarize", "input": {"from": 0}},
-            {"tool": "write_artifact", "input": {"from": 1}}]}"#,
-        files: &[("input/notes.txt", "Restart Lab\nkills agents\nand brings them back\n")],
+            {"tool": "write_artifact", "input": {"from": 1}}]}"#
+            .into(),
+        files: vec![("input/notes.txt".into(), "Restart Lab\nkills agents\nand brings them back\n".into())],
     },
-};
+});
 
 /// Where the negative control appends.
 const UNSAFE_LOG: &str = "report.log";
 
 impl Tool for WriteArtifact {
-    fn spec(&self) -> &'static Spec {
+    fn spec(&self) -> &Spec {
         &SPEC
     }
 

@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use store::Crash;
 use store::model::{IdempotencyKey, Plan, TaskId, codec};
-use tools::{ALL, Effect, Input, Kind, Outputs, Spec, Stop, Tool, ToolContext, World, schema_of};
+use tools::{Effect, Input, Kind, Outputs, Registry, Spec, Stop, Tool, ToolContext, ToolError, World, schema_of};
 
 use crate::support::{folder, names, recording, tree, world};
 
 /// The example's plan with the example's files, which are given absolute names.
 fn example(spec: &Spec, folder: &Path) -> Plan {
-    let mut plan = codec::plan_from_json(spec.example.plan).unwrap();
-    for (name, content) in spec.example.files {
+    let mut plan = codec::plan_from_json(&spec.example.plan).unwrap();
+    for (name, content) in &spec.example.files {
         let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
@@ -28,7 +29,8 @@ fn example(spec: &Spec, folder: &Path) -> Plan {
 /// One attempt of a step of the plan.
 fn attempt(plan: &Plan, step: u32, outputs: &Outputs, world: &World, crash: &Crash) -> Map<String, Value> {
     let planned = &plan.steps[step as usize];
-    let tool = tools::find(&planned.tool).unwrap();
+    let tools = Registry::builtin();
+    let tool = tools.find(&planned.tool).unwrap();
     let named = tools::named_steps(tool.spec(), &planned.input);
     let outputs = outputs.iter().filter(|(step, _)| named.contains(step)).map(|(k, v)| (*k, v.clone())).collect();
     let key = IdempotencyKey::new(TaskId::new("t").unwrap(), step);
@@ -64,9 +66,9 @@ fn twice(tool: &dyn Tool, unsafe_effects: bool) -> (Vec<String>, [Map<String, Va
 
 #[test]
 fn a_second_attempt_under_one_key_changes_nothing() {
-    for tool in ALL {
-        let name = tool.spec().name;
-        let (_, [mut first, mut second], same) = twice(*tool, false);
+    for tool in Registry::builtin().iter() {
+        let name = &tool.spec().name;
+        let (_, [mut first, mut second], same) = twice(tool.as_ref(), false);
         assert!(same, "{name} has its effect twice");
         let flag = |output: &mut Map<String, Value>| output.remove("deduplicated");
         let flags = (flag(&mut first), flag(&mut second));
@@ -80,14 +82,15 @@ fn a_second_attempt_under_one_key_changes_nothing() {
 /// The test above would see an effect that is repeated.
 #[test]
 fn the_unsafe_effect_changes_the_world_a_second_time() {
-    assert!(!twice(tools::find("write_artifact").unwrap(), true).2);
+    let tools = Registry::builtin();
+    assert!(!twice(tools.find("write_artifact").unwrap().as_ref(), true).2);
 }
 
 #[test]
 fn every_declared_crash_point_is_passed_and_no_other() {
-    for tool in ALL {
+    for tool in Registry::builtin().iter() {
         let spec = tool.spec();
-        let passed: BTreeSet<String> = twice(*tool, false).0.into_iter().collect();
+        let passed: BTreeSet<String> = twice(tool.as_ref(), false).0.into_iter().collect();
         let declared: BTreeSet<String> = spec.crash_points.iter().map(|site| site.0.to_owned()).collect();
         assert_eq!(passed, declared, "{}", spec.name);
         assert_eq!(declared.len(), spec.crash_points.len(), "{} declares a point twice", spec.name);
@@ -104,23 +107,55 @@ fn every_file_under_builtin_is_a_tool_in_the_list() {
         .filter_map(|name| name.strip_suffix(".rs").map(str::to_owned))
         .filter(|name| name != "mod")
         .collect();
-    let listed: Vec<&str> = ALL.iter().map(|tool| tool.spec().name).collect();
+    let listed: Vec<String> = Registry::builtin().iter().map(|tool| tool.spec().name.clone()).collect();
     assert_eq!(files, listed, "one file per tool, listed by name");
 }
 
 #[test]
 fn every_tool_is_found_by_its_name_and_no_other() {
-    for tool in ALL {
-        let found = tools::find(tool.spec().name).unwrap();
-        assert_eq!(found.spec().name, tool.spec().name);
+    let tools = Registry::builtin();
+    for tool in tools.iter() {
+        assert_eq!(tools.find(&tool.spec().name).unwrap().spec().name, tool.spec().name);
     }
-    assert!(tools::find("fetsh").is_none() && tools::find("").is_none() && tools::find("Fetch").is_none());
+    assert!(tools.find("fetsh").is_none() && tools.find("").is_none() && tools.find("Fetch").is_none());
+}
+
+/// Tools were looked up in one list that could not be changed: no program could have one of its own.
+#[test]
+fn a_program_may_have_tools_of_its_own_and_their_effect_depends_on_the_input() {
+    /// Reads or sends, whatever the input says; made while the program runs.
+    struct Either(Spec);
+    impl Tool for Either {
+        fn spec(&self) -> &Spec {
+            &self.0
+        }
+        fn effect(&self, input: &Map<String, Value>) -> Effect {
+            if input["value"] == "GET" { Effect::Pure } else { self.0.effect }
+        }
+        fn call(&self, _: &ToolContext<'_>, _: Input<'_>) -> Result<Map<String, Value>, ToolError> {
+            Ok(Map::new())
+        }
+    }
+    let mut tools = Registry::builtin();
+    let echo = tools.find("echo").unwrap().spec().clone();
+    for (name, replaces) in [("either".to_owned(), false), ("echo".to_owned(), true)] {
+        let spec = Spec { name, effect: Effect::Keyed, ..echo.clone() };
+        assert_eq!(tools.add(Arc::new(Either(spec))).is_some(), replaces);
+    }
+    let plan =
+        r#"{"goal":"g","steps":[{"tool":"either","input":{"value":"GET"}},{"tool":"echo","input":{"value":1}}]}"#;
+    let plan = codec::plan_from_json(plan).unwrap();
+    assert_eq!(tools::check_plan(&tools, &plan), Ok(()));
+    assert!(tools::check_plan(&Registry::builtin(), &plan).is_err());
+    let effects = plan.steps.iter().map(|step| tools.find(&step.tool).unwrap().effect(&step.input));
+    assert_eq!(effects.collect::<Vec<_>>(), [Effect::Pure, Effect::Keyed]);
 }
 
 #[test]
 fn schemas_are_closed_objects_whose_fields_are_all_required_and_explained() {
-    for spec in ALL.iter().map(|tool| tool.spec()) {
-        for fields in [spec.input, spec.output] {
+    let tools = Registry::builtin();
+    for spec in tools.iter().map(|tool| tool.spec()) {
+        for fields in [&spec.input, &spec.output] {
             let schema = schema_of(fields);
             assert_eq!(schema["type"], "object");
             assert_eq!(schema["additionalProperties"], false);
@@ -130,7 +165,7 @@ fn schemas_are_closed_objects_whose_fields_are_all_required_and_explained() {
             assert_eq!(properties.keys().map(String::as_str).collect::<BTreeSet<_>>(), required, "{}", spec.name);
             assert_eq!(required.len(), fields.len(), "{} names a field twice", spec.name);
             for field in fields {
-                let property = &properties[field.name];
+                let property = &properties[&field.name];
                 assert!(!property["description"].as_str().unwrap().is_empty());
                 let expected = match field.kind {
                     Kind::Text => Value::from("string"),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use store::model::{IdempotencyKey, TaskId};
 use store::{Crash, CrashSite};
 use tempfile::TempDir;
-use tools::{Engine, Input, Outputs, PublishSites, Stop, Tool, ToolContext, ToolError, World};
+use tools::{Engine, Input, Outputs, PublishSites, Registry, Stop, ToolContext, ToolError, World};
 
 /// A folder in memory where there is one, so that syncing costs nothing.
 pub(crate) fn folder() -> TempDir {
@@ -62,7 +62,8 @@ pub(crate) fn call(
 ) -> Result<Map<String, Value>, ToolError> {
     let (key, input) = (key(), object(input));
     let ctx = ToolContext { key: &key, world, outputs, crash: crash.scope(Some(2)), stop: &Stop::default() };
-    let tool: &dyn Tool = tools::find(tool).unwrap();
+    let tools = Registry::builtin();
+    let tool = tools.find(tool).unwrap();
     let output = tool.call(&ctx, Input(&input))?;
     assert_eq!(tools::check_output(tool.spec(), &output), Ok(()));
     Ok(output)

@@ -15,7 +15,7 @@ fn publish(world: &World, summary: &str) -> Map<String, Value> {
 fn audit(world: &World, summary: &str, output: &Map<String, Value>) -> Result<(), String> {
     let (key, outputs, crash, input) = (key(), outputs(json!({ "summary": summary })), Crash::off(), object(from_0()));
     let ctx = ToolContext { key: &key, world, outputs: &outputs, crash: crash.scope(None), stop: &Stop::default() };
-    tools::find("write_artifact").unwrap().audit(&ctx, Input(&input), output)
+    tools::Registry::builtin().find("write_artifact").unwrap().audit(&ctx, Input(&input), output)
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_sweep_of_the_step_removes_its_leftovers_only() {
     let (key, none, crash) = (key(), tools::Outputs::new(), Crash::off());
     let ctx =
         ToolContext { key: &key, world: &world, outputs: &none, crash: crash.scope(Some(2)), stop: &Stop::default() };
-    tools::find("write_artifact").unwrap().sweep(&ctx).unwrap();
+    tools::Registry::builtin().find("write_artifact").unwrap().sweep(&ctx).unwrap();
     assert_eq!(names(&world.artifacts), [".t1-1.999999.tmp", "t1-2.md"]);
 }
 

@@ -34,6 +34,12 @@ const BANS: &[Ban] = &[
         except: &["agent/src/config.rs"],
         why: "one reader of the environment",
     },
+    Ban {
+        word: "Registry::builtin",
+        below: "agent/src",
+        except: &["agent/src/commands/parts.rs", "agent/src/inbox.rs"],
+        why: "which tools there are is passed on",
+    },
     Ban { word: "::stdout()", below: "store/src", except: &[], why: "libraries print nothing" },
     Ban { word: "::stderr()", below: "store/src", except: &[], why: "libraries print nothing" },
     Ban { word: "::stdout()", below: "tools/src", except: &[], why: "libraries print nothing" },
@@ -118,6 +124,7 @@ mod tests {
     fn what_is_banned_is_found_and_a_comment_or_a_literal_is_not() {
         assert_eq!(check("store/src/session.rs", "use rusqlite::Connection;").len(), 1);
         assert_eq!(check("tools/src/x.rs", "std::env::var(\"X\")").len(), 1);
+        assert_eq!(check("agent/src/engine/x.rs", "Registry::builtin().find(name)").len(), 1);
         assert_eq!(check("tools/src/x.rs", "io::stdout().lock()").len(), 1);
         assert_eq!(check("agent/src/x.rs", "#[allow(dead_code)]").len(), 1);
         assert!(check("store/src/session.rs", "// no rusqlite here").is_empty());
