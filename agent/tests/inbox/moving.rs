@@ -36,7 +36,8 @@ fn an_inbox_and_a_report_that_have_moved_are_found_again() {
     lab.agent(["inbox", "--task", "t", "--inbox", "archive", "--out", "new/report.json"]).exits(0);
     assert_eq!(lab.sandbox.read("new/report.json"), REPORT);
     assert!(!lab.path("report.json").exists());
-    lab.agent(["verify"]).exits(0);
+    assert!(lab.events("t").iter().any(|(event, ..)| event == "task_rebound"));
+    lab.assert_sound("t");
 }
 
 #[test]
