@@ -1,10 +1,9 @@
 //! Exit codes, one table, and the failures that lead to them.
 
-use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
 
-use store::{ErrorKind, SessionError, StoreError};
+use store::{ErrorKind, SessionError, StoreError, line};
 use tools::PublishError;
 
 use crate::action_log::LogError;
@@ -112,20 +111,6 @@ pub(crate) fn printable(text: &str) -> String {
     })
 }
 
-/// An error and what caused it, as one line. An error that tells its cause already does not tell it twice.
-pub(crate) fn line(error: &dyn Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !line.contains(&text) {
-            let _infallible = write!(line, ": {text}");
-        }
-        cause = error.source();
-    }
-    line
-}
-
 const MEND: &str = "run the task again once the cause is mended";
 
 impl From<StoreError> for Failure {
@@ -137,7 +122,7 @@ impl From<StoreError> for Failure {
             ErrorKind::Missing | ErrorKind::Unreadable => Exit::NoInput,
             ErrorKind::Exists | ErrorKind::Refused => Exit::CannotCreate,
             ErrorKind::Foreign | ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::Conflict => Exit::BadStore,
-            ErrorKind::Io => Exit::Io,
+            ErrorKind::Io | ErrorKind::Full | ErrorKind::TooLarge | ErrorKind::Unsettled => Exit::Io,
         };
         Self::new(exit, line(&error))
     }
@@ -244,6 +229,9 @@ mod tests {
     #[case(ErrorKind::Newer, 78)]
     #[case(ErrorKind::Corrupt, 78)]
     #[case(ErrorKind::Io, 74)]
+    #[case(ErrorKind::Full, 74)]
+    #[case(ErrorKind::TooLarge, 74)]
+    #[case(ErrorKind::Unsettled, 74)]
     fn every_kind_of_store_error_has_its_code(#[case] kind: ErrorKind, #[case] code: u8) {
         let failure = Failure::from(StoreError::new(kind, "why"));
         assert_eq!((failure.exit() as u8, failure.to_string().as_str()), (code, "why"));

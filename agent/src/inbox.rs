@@ -91,11 +91,6 @@ impl Inbox {
         Ok(Self { folder: folder.to_owned(), goal, names, completion })
     }
 
-    /// How many notes there are.
-    pub(crate) fn len(&self) -> u32 {
-        u32::try_from(self.names.len()).unwrap_or(u32::MAX)
-    }
-
     /// Whether the file at `path` is one of them.
     pub(crate) fn has_note(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -112,6 +107,10 @@ impl Inbox {
 impl PlanSource for Inbox {
     fn goal(&self) -> &str {
         &self.goal
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.names.len()).unwrap_or(u32::MAX)
     }
 
     fn steps(&self) -> Box<dyn Iterator<Item = Cow<'_, PlannedStep>> + '_> {
@@ -169,7 +168,7 @@ mod tests {
     fn planned(folder: &Path) -> Plan {
         let inbox = Inbox::plan(folder.to_str().unwrap(), Map::new()).unwrap();
         let steps: Vec<_> = inbox.steps().map(Cow::into_owned).collect();
-        assert_eq!(steps.len() as u32, inbox.len());
+        assert_eq!(steps.len() as u32, inbox.count());
         Plan { goal: inbox.goal().to_owned(), steps }
     }
 

@@ -1,6 +1,6 @@
 //! The journal in words.
 
-use store::model::{Event, JournalEntry, codec};
+use store::model::{Event, JournalEntry, Timestamp, codec};
 
 /// What happened, as a sentence for people.
 pub(crate) fn sentence(entry: &JournalEntry) -> String {
@@ -48,4 +48,12 @@ fn place(step: Option<u32>) -> String {
 fn steps(list: &[u32]) -> String {
     let numbers: Vec<String> = list.iter().map(u32::to_string).collect();
     format!("step {}", numbers.join(", "))
+}
+
+/// A time for people: UTC to the second; the bare number of seconds where it is not a time.
+pub(crate) fn utc(at: Timestamp) -> String {
+    match jiff::Timestamp::from_microsecond(at.as_micros()) {
+        Ok(time) => time.strftime("%F %TZ").to_string(),
+        Err(_) => at.as_seconds().to_string(),
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{ErrorKind, StoreError};
+use crate::error::{ErrorKind, StoreError, line};
 use crate::limits;
 use crate::machine::evolve;
 use crate::model::{Event, JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, codec};
@@ -44,7 +44,7 @@ fn audit_state(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<Vec<Fin
         Ok(found) => findings.extend(found),
         // What the storage's own check has found explains why it cannot be read on.
         Err(error) if error.kind() == ErrorKind::Corrupt => {
-            findings.push(Finding { task: None, step: None, what: error.to_string() });
+            findings.push(Finding { task: None, step: None, what: line(&error) });
         }
         Err(error) => return Err(error),
     }
@@ -194,7 +194,7 @@ fn compare(reader: &mut dyn Reader, row: &TaskRow, replay: &Replay) -> Result<Ve
                 && step.has_output
                 && let Err(error) = reader.output(&row.id, step.idx)
             {
-                findings.push(finding(Some(step.idx), error.to_string()));
+                findings.push(finding(Some(step.idx), line(&error)));
             }
             count += 1;
         }

@@ -2,10 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::model::Timestamp;
+
 /// Source of the timestamps in the journal.
 pub trait Clock {
-    /// Seconds since the Unix epoch.
-    fn now(&self) -> f64;
+    /// The present time.
+    fn now(&self) -> Timestamp;
 }
 
 /// The machine's wall clock.
@@ -13,8 +15,9 @@ pub trait Clock {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    fn now(&self) -> f64 {
+    fn now(&self) -> Timestamp {
         // A clock before 1970 is a broken machine; 0 keeps the journal readable and ordered by `seq`.
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
     }
 }

@@ -1,15 +1,21 @@
 //! The unit of writing: state changes and their events, inseparable.
 
-use crate::lease::Lease;
-use crate::machine::{Illegal, evolve};
-use crate::model::{Event, StepState, StepStatus, TaskState, TaskStatus};
+use std::sync::Arc;
 
-/// One transaction on one task. It can only be built from events, so there is no way to change a state without
-/// journaling it; and it carries the state before, so that a backend can refuse it where the rows differ.
-#[derive(Debug)]
-pub struct Commit<'a> {
-    lease: &'a Lease,
-    at: f64,
+use serde_json::Value;
+
+use crate::lease::Fence;
+use crate::machine::{Illegal, evolve};
+use crate::model::{Event, PlanSource, StepState, StepStatus, TaskState, TaskStatus, Timestamp};
+
+/// One transaction on one task, its creation among them. It can only be built from events, so there is no way to change a
+/// state without journaling it; and it carries the state before, so that a backend can refuse it where the rows differ.
+/// It owns all that it needs: a backend may hand it to another thread, or put several into one transaction.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    fence: Fence,
+    at: Timestamp,
+    created: Option<Arc<dyn PlanSource>>,
     events: Vec<Event>,
     steps: Vec<StepChange>,
     task: Option<TaskChange>,
@@ -50,15 +56,25 @@ pub struct Places {
     pub completion: Option<String>,
 }
 
-impl<'a> Commit<'a> {
-    /// The transaction that takes `before` through `events` at the time `at` (seconds since the epoch). `output` is
-    /// the JSON text of the output of the step that finishes in it.
+impl Commit {
+    /// The transaction that stores a task with its plan, frozen from here on, and its home.
+    #[must_use]
+    pub fn create(fence: Fence, at: Timestamp, plan: Arc<dyn PlanSource>, home: Option<String>) -> Self {
+        let next = TaskState::created(plan.count());
+        let completion = plan.completion().map(|completion| Value::Object(completion.clone()).to_string());
+        let places = Places { home: home.clone(), artifacts: None, completion };
+        let events = vec![Event::TaskCreated { steps: next.steps, home }];
+        Self { fence, at, created: Some(plan), events, steps: Vec::new(), task: None, places, next }
+    }
+
+    /// The transaction that takes `before` through `events`. `output` is the JSON text of the output of the step that
+    /// finishes in it.
     ///
     /// # Errors
     /// The events cannot follow each other from that state.
     pub fn new(
-        lease: &'a Lease,
-        at: f64,
+        fence: Fence,
+        at: Timestamp,
         before: TaskState,
         events: Vec<Event>,
         output: Option<String>,
@@ -80,18 +96,24 @@ impl<'a> Commit<'a> {
         }
         steps.retain(|change| change.from != change.to);
         let task = (before.status != next.status).then_some(TaskChange { from: before.status, to: next.status });
-        Ok(Self { lease, at, events, steps, task, places, next })
+        Ok(Self { fence, at, created: None, events, steps, task, places, next })
     }
 
-    /// The lease that permits it.
+    /// Who writes it, and by which right.
     #[must_use]
-    pub fn lease(&self) -> &Lease {
-        self.lease
+    pub fn fence(&self) -> &Fence {
+        &self.fence
     }
 
-    /// Seconds since the epoch.
+    /// The plan of the task, where it is created.
     #[must_use]
-    pub fn at(&self) -> f64 {
+    pub fn created(&self) -> Option<&dyn PlanSource> {
+        self.created.as_deref()
+    }
+
+    /// When it happens.
+    #[must_use]
+    pub fn at(&self) -> Timestamp {
         self.at
     }
 
@@ -161,16 +183,15 @@ mod tests {
     use crate::lease::FencingToken;
     use crate::model::{RunId, TaskId};
 
-    fn lease() -> Lease {
-        Lease::new(TaskId::new("t").unwrap(), RunId::from_stored("r"), FencingToken(1), Box::new(()))
+    fn fence() -> Fence {
+        Fence { task: TaskId::new("t").unwrap(), run: RunId::from_stored("r"), token: FencingToken(1) }
     }
 
     #[test]
     fn changes_are_what_the_events_do() {
-        let lease = lease();
         let started = StepState { status: StepStatus::Running, attempts: 1, forgiven: 0 };
         let event = Event::StepStarted { step: 0, tool: "echo".into(), attempt: 1 };
-        let commit = Commit::new(&lease, 0.0, TaskState::created(2), vec![event], None).unwrap();
+        let commit = Commit::new(fence(), Timestamp::default(), TaskState::created(2), vec![event], None).unwrap();
         assert_eq!(
             commit.steps(),
             [StepChange { step: Some(0), from: StepState::default(), to: started, output: None }]
@@ -178,17 +199,23 @@ mod tests {
         assert_eq!(commit.task(), Some(TaskChange { from: TaskStatus::Pending, to: TaskStatus::Running }));
 
         let event = Event::StepFinished { step: 0, tool: "echo".into() };
-        let commit = Commit::new(&lease, 0.0, commit.next(), vec![event], Some("{}".into())).unwrap();
+        let commit = Commit::new(fence(), Timestamp::default(), commit.next(), vec![event], Some("{}".into())).unwrap();
         let done = StepState { status: StepStatus::Done, ..started };
         assert_eq!(commit.steps(), [StepChange { step: Some(0), from: started, to: done, output: Some("{}".into()) }]);
         assert_eq!(commit.task(), None);
         assert_eq!(commit.next().cursor, 1);
     }
 
+    /// A group of commits that is written by another thread takes them as they are.
+    #[test]
+    fn a_commit_can_travel() {
+        fn travels<T: Send + 'static>() {}
+        travels::<Commit>();
+    }
+
     #[test]
     fn an_event_that_cannot_happen_makes_no_commit() {
-        let lease = lease();
         let event = Event::StepFinished { step: 0, tool: "echo".into() };
-        assert!(Commit::new(&lease, 0.0, TaskState::created(2), vec![event], None).is_err());
+        assert!(Commit::new(fence(), Timestamp::default(), TaskState::created(2), vec![event], None).is_err());
     }
 }

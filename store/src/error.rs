@@ -1,5 +1,7 @@
 //! What can go wrong with a store, by what the caller can do about it.
 
+use std::error::Error;
+
 /// What the caller can do: each kind has one exit code and one piece of advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
@@ -25,8 +27,15 @@ pub enum ErrorKind {
     Unreadable,
     /// The operating system refused to write: permissions, read-only, missing folder.
     Refused,
-    /// Reading, writing or syncing failed, or the disk is full. What was not committed is lost, nothing else.
+    /// Reading, writing or syncing failed. What was not committed is lost, nothing else; what the disk holds is unknown.
     Io,
+    /// The disk is full. Nothing of the transaction is stored, and a smaller one may still go through.
+    Full,
+    /// A value is larger than the storage takes. Nothing of the transaction is stored.
+    TooLarge,
+    /// The end of a commit was not heard of: it may be stored or not. This process must stop; whoever takes the task up
+    /// next finds out.
+    Unsettled,
 }
 
 /// An error of a store: what was tried, what is wrong, and (by its kind) what to do.
@@ -35,12 +44,19 @@ pub enum ErrorKind {
 pub struct StoreError {
     kind: ErrorKind,
     message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl StoreError {
     /// An error of `kind`; the message is one line for people and names the file or task.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The same with what caused it, which is kept beside the message: [`line`] puts them together.
+    #[must_use]
+    pub fn because(self, source: impl Error + Send + Sync + 'static) -> Self {
+        Self { source: Some(Box::new(source)), ..self }
     }
 
     /// What the caller can do about it.
@@ -54,4 +70,19 @@ impl StoreError {
     pub fn is_retryable(&self) -> bool {
         matches!(self.kind, ErrorKind::Busy | ErrorKind::Held)
     }
+}
+
+/// An error with everything that caused it, as one line for people.
+#[must_use]
+pub fn line(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !line.contains(&said) {
+            line = format!("{line}: {said}");
+        }
+        cause = error.source();
+    }
+    line
 }

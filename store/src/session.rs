@@ -1,23 +1,25 @@
 //! One run's hold on one task: load, decide, evolve, commit, written once for every backend.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use crate::commit::Commit;
 use crate::error::{ErrorKind, StoreError};
-use crate::lease::Lease;
+use crate::lease::{Fence, Lease};
 use crate::machine::{Command, Refused, decide};
-use crate::model::{Event, RunId, TaskId, TaskState};
-use crate::store::{NewTask, Reader, Store};
+use crate::model::{Event, PlanSource, RunId, TaskId, TaskState};
+use crate::store::{Reader, Store};
 
 /// Why a command did not go through. In each case nothing of it is stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// It is not legal in the task's state.
-    #[error("{0}")]
+    #[error(transparent)]
     Refused(#[from] Refused),
     /// The store refused or failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Store(#[from] StoreError),
 }
 
@@ -42,7 +44,10 @@ impl<'a> TaskSession<'a> {
         run: &RunId,
     ) -> Result<Self, StoreError> {
         let lease = store.acquire(task, run)?;
-        Self::under(lease, store, clock)
+        let Some(state) = store.load(task)? else {
+            return Err(StoreError::new(ErrorKind::Conflict, format!("task `{task}` has vanished from the database")));
+        };
+        Ok(Self { store, clock, lease, state })
     }
 
     /// Creates the task and holds it: no other process comes in between.
@@ -50,17 +55,18 @@ impl<'a> TaskSession<'a> {
     /// # Errors
     /// [`ErrorKind::Held`] where another process is creating or running it, [`ErrorKind::Exists`] where it is there
     /// already; nothing was changed.
-    pub fn create(store: &'a mut dyn Store, clock: &'a dyn Clock, task: &NewTask<'_>) -> Result<Self, StoreError> {
-        let lease = store.create_leased(task)?;
-        Self::under(lease, store, clock)
-    }
-
-    fn under(lease: Lease, store: &'a mut dyn Store, clock: &'a dyn Clock) -> Result<Self, StoreError> {
-        let task = lease.task();
-        let Some(state) = store.load(task)? else {
-            return Err(StoreError::new(ErrorKind::Conflict, format!("task `{task}` has vanished from the database")));
-        };
-        Ok(Self { store, clock, lease, state })
+    pub fn create(
+        store: &'a mut dyn Store,
+        clock: &'a dyn Clock,
+        task: &TaskId,
+        run: &RunId,
+        plan: Arc<dyn PlanSource>,
+        home: Option<String>,
+    ) -> Result<Self, StoreError> {
+        let lease = store.reserve(task, run)?;
+        let commit = Commit::create(lease.fence().clone(), clock.now(), plan, home);
+        store.commit(&commit)?;
+        Ok(Self { store, clock, lease, state: commit.next() })
     }
 
     /// The task.
@@ -105,10 +111,41 @@ impl<'a> TaskSession<'a> {
 
     fn write(&mut self, command: &Command, output: Option<String>) -> Result<Vec<Event>, SessionError> {
         let events = decide(&self.state, command)?;
-        let commit = Commit::new(&self.lease, self.clock.now(), self.state, events, output)
+        let commit = Commit::new(self.lease.fence().clone(), self.clock.now(), self.state, events, output)
             .unwrap_or_else(|illegal| unreachable!("decide and evolve disagree on {command:?}: {illegal}"));
         self.store.commit(&commit)?;
         self.state = commit.next();
         Ok(commit.into_events())
     }
+
+    /// Asserts that the task is still this run's; see [`Store::renew`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Fenced`] where a later run has taken it over.
+    pub fn renew(&mut self) -> Result<(), StoreError> {
+        self.store.renew(&self.lease)
+    }
+
+    /// Gives the task back.
+    ///
+    /// # Errors
+    /// See [`Store::release`]; the task is given back all the same.
+    pub fn release(self) -> Result<(), StoreError> {
+        self.store.release(self.lease)
+    }
+}
+
+/// Stores a task that nobody is to hold.
+///
+/// # Errors
+/// [`ErrorKind::Exists`] where it is there already; nothing was changed.
+pub fn create(
+    store: &mut dyn Store,
+    clock: &dyn Clock,
+    task: &TaskId,
+    plan: Arc<dyn PlanSource>,
+    home: Option<String>,
+) -> Result<(), StoreError> {
+    let fence = Fence::unheld(task.clone(), RunId::random());
+    store.commit(&Commit::create(fence, clock.now(), plan, home))
 }

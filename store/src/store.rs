@@ -5,22 +5,7 @@ use serde_json::{Map, Value};
 use crate::commit::Commit;
 use crate::error::StoreError;
 use crate::lease::Lease;
-use crate::model::{JournalEntry, PlanSource, RunId, StepState, TaskId, TaskState, TaskStatus};
-
-/// A task to be stored.
-#[derive(Clone, Debug)]
-pub struct NewTask<'a> {
-    /// Its id.
-    pub id: &'a TaskId,
-    /// Its plan, frozen from here on.
-    pub plan: &'a dyn PlanSource,
-    /// The run that `task_created` is journaled under.
-    pub run: &'a RunId,
-    /// Seconds since the epoch.
-    pub at: f64,
-    /// Its home; see [`TaskRow::home`].
-    pub home: Option<&'a str>,
-}
+use crate::model::{JournalEntry, RunId, StepState, TaskId, TaskState, TaskStatus, Timestamp};
 
 /// The row of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,10 +16,10 @@ pub struct TaskRow {
     pub goal: String,
     /// Its status.
     pub status: TaskStatus,
-    /// When it was created, in seconds since the epoch.
-    pub created_at: f64,
-    /// When its status last changed, in seconds since the epoch.
-    pub updated_at: f64,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When its status last changed.
+    pub updated_at: Timestamp,
     /// The folder that its relative paths start from: relative to the database's folder, or absolute. `None` where an
     /// earlier version created the task and none of this one has run it yet.
     pub home: Option<String>,
@@ -91,20 +76,27 @@ pub trait Reader {
     fn integrity(&mut self) -> Result<Vec<String>, StoreError>;
 }
 
-/// Writing. A backend decides nothing: it stores what [`Commit`] says, wholly or not at all.
-pub trait Store: Reader {
-    /// Stores a task, its steps and `task_created` in one transaction.
-    fn create(&mut self, task: &NewTask<'_>) -> Result<(), StoreError>;
-
-    /// Like [`Store::create`], and the creator holds the lease from the first moment, so that no other process runs
-    /// the task before it. [`crate::ErrorKind::Held`] where another process is doing the same; nothing was changed.
-    fn create_leased(&mut self, task: &NewTask<'_>) -> Result<Lease, StoreError>;
-
+/// Writing. A backend decides nothing: it stores what [`Commit`] says, wholly or not at all, and there is no other way to
+/// write.
+pub trait Store: Reader + Send {
     /// Takes the right to change a task. [`crate::ErrorKind::Held`] where another process has it; then nothing
     /// was changed. Its holder's death gives the lease back.
     fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError>;
 
-    /// Writes state and events in one transaction, guarded by the lease's token and the rows' present state.
-    /// When it returns, the transaction is durable.
-    fn commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError>;
+    /// Takes the right to create a task and to hold it from the first moment, so that no other process runs it before its
+    /// creator does. [`crate::ErrorKind::Held`] where another process is doing the same, [`crate::ErrorKind::Exists`]
+    /// where the task is there; nothing was changed.
+    fn reserve(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError>;
+
+    /// Asserts the lease and, where leases expire, puts its end off. [`crate::ErrorKind::Fenced`] where a later run has
+    /// taken the task over: the holder must stop.
+    fn renew(&mut self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Gives the lease back, which its drop does too; here the backend can say that it did not work.
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError>;
+
+    /// Writes state and events in one transaction, guarded by the fence's token and the rows' present state. When it
+    /// returns, the transaction is durable. A creation is refused as [`crate::ErrorKind::Exists`] where the task is there.
+    /// [`crate::ErrorKind::Unsettled`] says that nobody knows whether it landed; whoever takes the task up next finds out.
+    fn commit(&mut self, commit: &Commit) -> Result<(), StoreError>;
 }

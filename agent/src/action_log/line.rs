@@ -84,7 +84,18 @@ pub(super) fn line(entry: &JournalEntry, event: &str, name: Option<&str>, reconc
     let line = |data: &Map<String, Value>, name: Option<&str>, cut| {
         let (task, run, own) = (entry.task.as_str(), entry.run.as_str(), OwnFields::of(data, &TAKEN));
         let seq = Some(entry.seq);
-        let line = text(&Line { event, task, idx: entry.step, name, ts: entry.ts, own, run, seq, reconciled, cut });
+        let line = text(&Line {
+            event,
+            task,
+            idx: entry.step,
+            name,
+            ts: entry.ts.as_seconds(),
+            own,
+            run,
+            seq,
+            reconciled,
+            cut,
+        });
         (line.len() <= limits::LOG_LINE_BYTES).then_some(line)
     };
     line(&entry.data, name, false).or_else(|| {
@@ -163,7 +174,15 @@ mod tests {
     fn entry(run: &str, data: Value) -> JournalEntry {
         let Value::Object(data) = data else { unreachable!() };
         let (task, run) = (TaskId::new("t").unwrap(), RunId::from_stored(run));
-        JournalEntry { seq: 7, ts: 1.5, task, run, kind: "step_error".into(), step: Some(1), data }
+        JournalEntry {
+            seq: 7,
+            ts: store::model::Timestamp::from_seconds(1.5),
+            task,
+            run,
+            kind: "step_error".into(),
+            step: Some(1),
+            data,
+        }
     }
 
     /// Events of another program had fields that are called like those of every line; the line then had two of a name, was

@@ -153,7 +153,15 @@ mod tests {
 
     fn entry(seq: i64, run: &str, step: Option<u32>) -> JournalEntry {
         let (task, run) = (TaskId::new("t").unwrap(), RunId::from_stored(run));
-        JournalEntry { seq, ts: 0.0, task, run, kind: String::new(), step, data: serde_json::Map::new() }
+        JournalEntry {
+            seq,
+            ts: store::model::Timestamp::default(),
+            task,
+            run,
+            kind: String::new(),
+            step,
+            data: serde_json::Map::new(),
+        }
     }
 
     fn seen(text: &[u8]) -> Seen {

@@ -2,10 +2,11 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
-use store::model::{Plan, RunId, codec};
+use store::model::{Plan, codec};
 use store::sqlite::SqliteStore;
-use store::{Clock, NewTask, SystemClock, limits};
+use store::{SystemClock, limits};
 use tools::Registry;
 
 use super::{Parts, counted, say, task_id};
@@ -40,13 +41,7 @@ pub fn create_with(
     let home = text_of_here(db)?;
     let crash = arm::arm(config)?;
     let mut store = (parts.store)(SqliteStore::open_or_create(db, crash.clone())?, &crash);
-    store.create(&NewTask {
-        id: &task,
-        plan: &plan,
-        run: &RunId::random(),
-        at: SystemClock.now(),
-        home: Some(&home),
-    })?;
+    store::create(store.as_mut(), &SystemClock, &task, Arc::new(plan), Some(home))?;
     say!("task `{task}` is created with {}; `agent run` runs it", counted(steps, "step"));
     Ok(Exit::Done)
 }

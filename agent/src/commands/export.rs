@@ -38,7 +38,7 @@ pub(crate) fn export(db: &Path, task: &str) -> Result<Exit, Failure> {
         after = last.seq;
         for entry in &page {
             let (run, kind, own) = (entry.run.as_str(), entry.kind.as_str(), OwnFields::of(&entry.data, &TAKEN));
-            out.json(&Line { seq: entry.seq, ts: entry.ts, run, kind, step: entry.step, own })?;
+            out.json(&Line { seq: entry.seq, ts: entry.ts.as_seconds(), run, kind, step: entry.step, own })?;
         }
     }
     out.finish()?;

@@ -1,11 +1,12 @@
 //! `agent inbox`
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use store::model::TaskId;
+use store::model::{PlanSource as _, TaskId};
 use store::sqlite::SqliteStore;
-use store::{Clock, ErrorKind, NewTask, SystemClock, TaskSession};
+use store::{ErrorKind, SystemClock, TaskSession};
 use tools::World;
 
 use super::opening::Opening;
@@ -68,8 +69,9 @@ pub fn inbox_with(db: &Path, request: InboxRequest<'_>, config: &Config, parts: 
     let home = text_of_here(db)?;
     let (mut store, work) = opening.open(SqliteStore::open_or_create)?;
     // Created under its lock: who is refused because another process was faster has not made the task either.
-    let new = NewTask { id: &opening.task, plan: &plan, run: &work.run, at: SystemClock.now(), home: Some(&home) };
-    match TaskSession::create(store.as_mut(), &SystemClock, &new) {
+    let (task, run) = (&opening.task, &work.run);
+    let created = TaskSession::create(store.as_mut(), &SystemClock, task, run, Arc::new(plan), Some(home));
+    match created {
         Err(error) if error.kind() == ErrorKind::Exists => {}
         session => return work.carry_on(session?),
     }
@@ -145,8 +147,8 @@ fn plan(opening: &Opening<'_>, wanted: &Completion) -> Result<Inbox, Failure> {
     if plan.has_note(Path::new(out)) {
         return Err(Failure::new(Exit::Usage, format!("--out {out} is a note, the report would replace it")));
     }
-    opening.check_crash_point(plan.len(), true, |_| Ok(inbox::TOOL.to_owned()))?;
-    if plan.len() == 0 {
+    opening.check_crash_point(plan.count(), true, |_| Ok(inbox::TOOL.to_owned()))?;
+    if plan.count() == 0 {
         say!("the inbox {inbox} is empty: there is no *.txt file in it, and the report will be an empty list");
     }
     Ok(plan)

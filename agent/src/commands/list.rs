@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use jiff::Timestamp;
 use serde::Serialize;
 use store::Reader;
+use store::model::Timestamp;
 use store::sqlite::SqliteReader;
 
 use crate::exit::{Exit, Failure};
+use crate::narrate::utc;
 use crate::output::{Output, table};
 
 #[derive(Serialize)]
@@ -38,8 +39,8 @@ pub(crate) fn list(db: &Path, json: bool) -> Result<Exit, Failure> {
             status: row.status.as_str(),
             steps: state.steps,
             done: state.cursor,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
+            created_at: row.created_at.as_seconds(),
+            updated_at: row.updated_at.as_seconds(),
         });
     }
     let mut out = Output::new();
@@ -48,18 +49,10 @@ pub(crate) fn list(db: &Path, json: bool) -> Result<Exit, Failure> {
     } else {
         let rows = tasks.into_iter().map(|task| {
             let progress = format!("{}/{}", task.done, task.steps);
-            vec![task.task, task.status.to_owned(), progress, when(task.updated_at), task.goal]
+            vec![task.task, task.status.to_owned(), progress, utc(Timestamp::from_seconds(task.updated_at)), task.goal]
         });
         out.line(&table(&["TASK", "STATUS", "STEPS", "CHANGED", "GOAL"], rows))?;
     }
     out.finish()?;
     Ok(Exit::Done)
-}
-
-/// UTC to the second; the bare number where it is no time.
-fn when(seconds: f64) -> String {
-    match Timestamp::from_microsecond((seconds * 1e6) as i64) {
-        Ok(time) => time.strftime("%F %TZ").to_string(),
-        Err(_) => seconds.to_string(),
-    }
 }

@@ -6,13 +6,13 @@ use serde::Serialize;
 use store::audit::{Finding, audit};
 use store::model::{IdempotencyKey, StepStatus, TaskId, TaskStatus};
 use store::sqlite::SqliteReader;
-use store::{Crash, Reader, StepRow, limits};
+use store::{Crash, Reader, StepRow, limits, line};
 use tools::{Input, Outputs, Registry, Stop, ToolContext, World};
 
 use super::{Parts, open_for, task_id, unknown};
 use crate::config::Config;
 use crate::engine::{Completion, Stored, stored_output};
-use crate::exit::{Exit, Failure, line};
+use crate::exit::{Exit, Failure};
 use crate::home;
 use crate::output::Output;
 

@@ -70,7 +70,7 @@ impl Log {
 
     fn already_done(&mut self) -> Result<(), LogError> {
         let Some(log) = &mut self.log else { return Ok(()) };
-        let result = log.already_done(SystemClock.now());
+        let result = log.already_done(SystemClock.now().as_seconds());
         self.settle(result)
     }
 

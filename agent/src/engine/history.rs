@@ -1,8 +1,9 @@
 //! What the journal knows of the attempts at what stands at the cursor.
 
-use jiff::Timestamp;
 use store::model::{Event, JournalEntry, TaskId, codec};
 use store::{Reader, StoreError, limits};
+
+use crate::narrate::utc;
 
 /// How far back the first look goes, in rows of the whole journal.
 const WINDOW: i64 = 4096;
@@ -68,7 +69,7 @@ impl History {
                 }
                 Event::StepRecovered { .. } | Event::CompletionRecovered => {
                     known.extend(began.take().map(|(attempt, start)| {
-                        let (run, at) = (&start.run, time(start));
+                        let (run, at) = (&start.run, utc(start.ts));
                         format!("attempt {attempt} (run {run}) began at {at} and ended with its process")
                     }));
                 }
@@ -109,12 +110,4 @@ fn is_about(event: &Event, step: Option<u32>) -> bool {
 
 fn is_first_attempt(event: &Event) -> bool {
     matches!(event, Event::StepStarted { attempt: 1, .. } | Event::CompletionStarted { attempt: 1 })
-}
-
-/// When it happened, to the second.
-fn time(entry: &JournalEntry) -> String {
-    match Timestamp::from_second(entry.ts as i64) {
-        Ok(time) => time.to_string(),
-        Err(_) => entry.ts.to_string(),
-    }
 }

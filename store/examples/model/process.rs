@@ -6,8 +6,8 @@
 use std::fmt;
 
 use store::machine::{Budget, Command, Illegal, Next, Refused, decide, next};
-use store::model::{Event, RunId, StepStatus, TaskId, TaskState, TaskStatus, Terms};
-use store::{Commit, FencingToken, Lease};
+use store::model::{Event, RunId, StepStatus, TaskId, TaskState, TaskStatus, Terms, Timestamp};
+use store::{Commit, Fence, FencingToken};
 
 use crate::config::Config;
 use crate::sabotage::{self, Planted};
@@ -295,10 +295,9 @@ fn commit(config: &Config, mut state: State, who: u8, pc: Pc) -> Outcome {
 /// One transaction. A process that is refused ends.
 pub(crate) fn write(config: &Config, mut state: State, who: u8, events: Vec<Event>) -> Outcome {
     let Runner { token, state: before, .. } = *state.runner(who);
-    let lease = lease(token);
     let guard = sabotage::guard(config, Guard { fence: true, rows: true }, &events);
     let rows = state.tables;
-    let stored = match Commit::new(&lease, 0.0, before, events.clone(), None) {
+    let stored = match Commit::new(fence(token), Timestamp::default(), before, events.clone(), None) {
         Ok(commit) => state.tables.apply(&commit, guard).map(|()| commit.next()),
         // The shipped session panics here, which the model takes for a claim that is broken and not for its own end.
         Err(illegal) => Err(Refusal::Illegal(illegal)),
@@ -324,7 +323,7 @@ pub(crate) fn write(config: &Config, mut state: State, who: u8, events: Vec<Even
     }
 }
 
-fn lease(token: u8) -> Lease {
+fn fence(token: u8) -> Fence {
     let task = TaskId::new("t").unwrap_or_else(|bad| unreachable!("{bad}"));
-    Lease::new(task, RunId::from_stored(""), FencingToken(i64::from(token)), Box::new(()))
+    Fence { task, run: RunId::from_stored(""), token: FencingToken(i64::from(token)) }
 }

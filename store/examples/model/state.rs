@@ -121,8 +121,8 @@ impl Tables {
     }
 
     /// As `Store::commit`: wholly or not at all.
-    pub(crate) fn apply(&mut self, commit: &Commit<'_>, guard: Guard) -> Result<(), Refusal> {
-        if guard.fence && commit.lease().token().0 != i64::from(self.fence) {
+    pub(crate) fn apply(&mut self, commit: &Commit, guard: Guard) -> Result<(), Refusal> {
+        if guard.fence && commit.fence().token.0 != i64::from(self.fence) {
             return Err(Refusal::Fenced);
         }
         let mut after = *self;

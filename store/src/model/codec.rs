@@ -256,7 +256,7 @@ fn as_count(value: &Value) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{RunId, TaskId};
+    use crate::model::{RunId, TaskId, Timestamp};
     use rstest::rstest;
 
     #[rstest]
@@ -316,7 +316,7 @@ mod tests {
         let Value::Object(data) = data else { panic!("data is an object") };
         JournalEntry {
             seq: 9,
-            ts: 1.5,
+            ts: Timestamp::from_seconds(1.5),
             task: TaskId::new("t").unwrap(),
             run: RunId::from_stored("r"),
             kind: kind.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{RunId, TaskId};
+use super::{RunId, TaskId, Timestamp};
 
 /// One thing that happened to a task. A state change and its event are committed together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -246,8 +246,8 @@ impl Event {
 pub struct JournalEntry {
     /// Position in the journal of the whole database; grows.
     pub seq: i64,
-    /// Seconds since the Unix epoch.
-    pub ts: f64,
+    /// When it was written.
+    pub ts: Timestamp,
     /// The task that it is about.
     pub task: TaskId,
     /// The run that wrote it.

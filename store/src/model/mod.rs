@@ -7,8 +7,10 @@ mod numbers;
 mod plan;
 mod state;
 mod strict;
+mod time;
 
 pub use event::{Event, EventKind, FailReason, JournalEntry, Terms};
 pub use id::{BadTaskId, IdempotencyKey, RunId, TaskId};
 pub use plan::{Plan, PlanError, PlanSource, PlannedStep};
 pub use state::{StepState, StepStatus, TaskState, TaskStatus, UnknownStatus};
+pub use time::Timestamp;

@@ -25,11 +25,16 @@ pub struct PlannedStep {
 
 /// Where the steps of a new task come from: a [`Plan`] in memory, or a planner that makes each step when it is asked
 /// for, so that a long plan never lies in memory as a whole.
-pub trait PlanSource: fmt::Debug {
+///
+/// A commit owns it and may be written by another thread.
+pub trait PlanSource: fmt::Debug + Send + Sync {
     /// What the task is for, in words.
     fn goal(&self) -> &str;
 
-    /// The steps, in order. At most [`crate::limits::PLAN_STEPS`]; each call gives the same.
+    /// How many steps there are; at most [`crate::limits::PLAN_STEPS`].
+    fn count(&self) -> u32;
+
+    /// The steps, in order; each call gives the same.
     fn steps(&self) -> Box<dyn Iterator<Item = Cow<'_, PlannedStep>> + '_>;
 
     /// What a run does once every step is done and before the task is; a backend stores it and does not look inside.
@@ -41,6 +46,10 @@ pub trait PlanSource: fmt::Debug {
 impl PlanSource for Plan {
     fn goal(&self) -> &str {
         &self.goal
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.steps.len()).unwrap_or(u32::MAX)
     }
 
     fn steps(&self) -> Box<dyn Iterator<Item = Cow<'_, PlannedStep>> + '_> {

@@ -14,12 +14,17 @@ pub(super) fn failed<'a>(op: &'a str, path: &'a Path) -> impl Fn(rusqlite::Error
         let message = match kind {
             ErrorKind::Busy => format!("cannot {op}: another process has been writing to {path} for too long"),
             ErrorKind::Foreign => format!("{path} is not a SQLite database"),
-            ErrorKind::Corrupt => format!("cannot {op}: {path} is damaged or out of order: {error}"),
-            _ => format!("cannot {op} in {path}: {error}"),
+            ErrorKind::Corrupt => format!("cannot {op}: {path} is damaged or out of order"),
+            _ => format!("cannot {op} in {path}"),
         };
-        StoreError::new(kind, message)
+        StoreError::new(kind, message).because(Cause(error))
     }
 }
+
+/// What SQLite said. Its own source would only say the same once more, by number.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Cause(rusqlite::Error);
 
 fn kind_of(error: &rusqlite::Error) -> ErrorKind {
     use rusqlite::Error as E;
@@ -27,6 +32,10 @@ fn kind_of(error: &rusqlite::Error) -> ErrorKind {
         E::SqliteFailure(failure, _) => match failure.code {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => ErrorKind::Busy,
             ErrorCode::NotADatabase => ErrorKind::Foreign,
+            // What was written before the sync may have arrived or not; who opens the database next finds out.
+            _ if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_FSYNC => ErrorKind::Unsettled,
+            ErrorCode::DiskFull => ErrorKind::Full,
+            ErrorCode::TooBig => ErrorKind::TooLarge,
             ErrorCode::CannotOpen
             | ErrorCode::ReadOnly
             | ErrorCode::PermissionDenied
@@ -60,6 +69,6 @@ pub(crate) fn io_failed<'a>(op: &'a str, path: &'a Path) -> impl Fn(std::io::Err
             | Io::InvalidFilename => ErrorKind::Refused,
             _ => ErrorKind::Io,
         };
-        StoreError::new(kind, format!("cannot {op} {}: {error}", path.display()))
+        StoreError::new(kind, format!("cannot {op} {}", path.display())).because(error)
     }
 }

@@ -13,6 +13,7 @@ mod reader;
 mod schema;
 mod scratch;
 mod tables;
+mod transaction;
 mod writer;
 
 pub use backup::backup;

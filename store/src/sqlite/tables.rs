@@ -9,7 +9,7 @@ use super::error::failed;
 use super::schema::Schema;
 use crate::error::{ErrorKind, StoreError};
 use crate::limits;
-use crate::model::{JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, codec};
+use crate::model::{JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, Timestamp, codec};
 use crate::store::{StepRow, TaskRow};
 
 /// A connection with what is known of its schema.
@@ -76,8 +76,8 @@ impl Tables<'_> {
                 .map_err(|why| self.corrupt(&format!("task `{id}`, its completion: {why}")))?,
             id: self.task_id(id)?,
             goal: row.get(1).map_err(&failed)?,
-            created_at: row.get(3).map_err(&failed)?,
-            updated_at: row.get(4).map_err(&failed)?,
+            created_at: row.get(3).map(Timestamp::from_seconds).map_err(&failed)?,
+            updated_at: row.get(4).map(Timestamp::from_seconds).map_err(&failed)?,
             home: row.get(5).map_err(&failed)?,
             artifacts: row.get(6).map_err(&failed)?,
         })
@@ -211,7 +211,7 @@ impl Tables<'_> {
         let data = data.as_deref().map_or(Ok(Map::new()), object);
         Ok(JournalEntry {
             seq,
-            ts: row.get(1).map_err(&failed)?,
+            ts: row.get(1).map(Timestamp::from_seconds).map_err(&failed)?,
             task: self.task_id(row.get(2).map_err(&failed)?)?,
             run: RunId::from_stored(row.get::<_, Option<String>>(3).map_err(&failed)?.unwrap_or_default()),
             kind: row.get(4).map_err(&failed)?,
@@ -227,7 +227,7 @@ impl Tables<'_> {
         });
         match check {
             Ok(lines) => Ok(lines.into_iter().filter(|line| line != "ok").map(|line| one_line(&line)).collect()),
-            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(vec![error.to_string()]),
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(vec![crate::line(&error)]),
             Err(error) => Err(error),
         }
     }
@@ -301,12 +301,15 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use rusqlite::Connection;
 
+    use crate::clock::SystemClock;
     use crate::crash::Crash;
-    use crate::model::{Plan, RunId, TaskId};
+    use crate::model::{Plan, TaskId};
     use crate::sqlite::SqliteStore;
-    use crate::store::{NewTask, Reader, Store};
+    use crate::store::Reader;
 
     /// Starting a task once took longer the more other tasks had happened: its journal was looked for among theirs.
     #[test]
@@ -314,11 +317,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
         let mut store = SqliteStore::open_or_create(&path, Crash::off()).unwrap();
-        let run = RunId::from_stored("r");
-        let plan = Plan { goal: "g".into(), steps: Vec::new() };
+        let plan = Arc::new(Plan { goal: "g".into(), steps: Vec::new() });
         let tasks = ["a", "b"].map(|id| TaskId::new(id).unwrap());
         for task in &tasks {
-            store.create(&NewTask { id: task, plan: &plan, run: &run, at: 0.0, home: None }).unwrap();
+            crate::create(&mut store, &SystemClock, task, plan.clone(), None).unwrap();
         }
         let seq = store.journal(Some(&tasks[1]), 0, 9).unwrap()[0].seq;
         assert_eq!(seq, 2);

@@ -1,6 +1,7 @@
 //! A database with everything in it, and what its audit says.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use fixtures::Sandbox;
 use rusqlite::Connection;
@@ -10,7 +11,7 @@ use store::machine::Budget;
 use store::machine::Command;
 use store::model::{Plan, PlannedStep, RunId, TaskId, Terms};
 use store::sqlite::{SqliteReader, SqliteStore};
-use store::{Crash, NewTask, Store, SystemClock, TaskSession};
+use store::{Crash, SystemClock, TaskSession};
 
 pub(crate) fn id(text: &str) -> TaskId {
     TaskId::new(text).unwrap()
@@ -27,7 +28,7 @@ pub(crate) fn create(store: &mut SqliteStore, name: &str) -> TaskId {
     let step = PlannedStep { tool: "echo".to_owned(), input: object(json!({ "value": 1 })) };
     let plan = Plan { goal: "echo".to_owned(), steps: vec![step; 4] };
     let task = id(name);
-    store.create(&NewTask { id: &task, plan: &plan, run: &RunId::from_stored("maker"), at: 1.0, home: None }).unwrap();
+    store::create(store, &SystemClock, &task, Arc::new(plan), None).unwrap();
     task
 }
 

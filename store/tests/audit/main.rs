@@ -10,11 +10,12 @@ mod lab;
 use rstest::rstest;
 use rusqlite::Connection;
 use serde_json::Map;
+use std::sync::Arc;
 use store::audit::{Finding, audit};
 use store::machine::Command;
-use store::model::{Plan, PlannedStep, RunId, Terms};
+use store::model::{Plan, PlannedStep, Terms};
 use store::sqlite::{SqliteReader, SqliteStore};
-use store::{Crash, ErrorKind, NewTask, Store};
+use store::{Crash, ErrorKind, SystemClock};
 
 use crate::lab::{Lab, id, session, start};
 
@@ -186,7 +187,7 @@ fn every_step_and_every_event_counts_however_long_the_task_is() {
     let mut store = SqliteStore::open(&lab.path(), Crash::off()).unwrap();
     let step = PlannedStep { tool: "echo".to_owned(), input: Map::new() };
     let plan = Plan { goal: "long".to_owned(), steps: vec![step; 700] };
-    store.create(&NewTask { id: &id("long"), plan: &plan, run: &RunId::random(), at: 1.0, home: None }).unwrap();
+    store::create(&mut store, &SystemClock, &id("long"), Arc::new(plan), None).unwrap();
     let mut run = session(&mut store, &id("long"));
     run.apply(&Command::Begin(Terms::limit(1))).unwrap();
     for idx in 0..700 {

@@ -6,7 +6,7 @@ use store::model::{Event, StepState, StepStatus, TaskState, TaskStatus};
 use store::{Commit, ErrorKind, Lease, SessionError, Store};
 
 use crate::support::{
-    Backend, Ticking, begin, create, everything, journal, kinds, object, run, run_steps, run_to_end, session, start,
+    Backend, Ticking, at, begin, create, everything, journal, kinds, object, run, run_steps, run_to_end, session, start,
 };
 
 fn started(step: u32, attempt: u32) -> Event {
@@ -20,7 +20,7 @@ fn finished(step: u32) -> Event {
 /// Commits under a fresh lease and gives the kind of the refusal.
 fn refusal(store: &mut dyn Store, lease: &Lease, before: TaskState, events: Vec<Event>) -> ErrorKind {
     let output = events.iter().any(|event| matches!(event, Event::StepFinished { .. })).then(|| "{}".to_owned());
-    let commit = Commit::new(lease, 1.0, before, events, output).unwrap();
+    let commit = Commit::new(lease.fence().clone(), at(1.0), before, events, output).unwrap();
     store.commit(&commit).unwrap_err().kind()
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn a_commit_writes_state_and_events_together(backend: &dyn Backend) {
     let step = other.steps(&task, 0, 1).unwrap().remove(0);
     assert_eq!(step.state, StepState { status: StepStatus::Running, attempts: 1, forgiven: 0 });
     let row = other.task(&task).unwrap().unwrap();
-    assert_eq!((row.status, row.created_at, row.updated_at), (TaskStatus::Running, 100.0, 202.0));
+    assert_eq!((row.status, row.created_at, row.updated_at), (TaskStatus::Running, at(100.0), at(202.0)));
 
     session.finish(0, "echo", object(json!({ "value": 7 }))).unwrap();
     assert_eq!(kinds(&journal(&mut *other, Some(&task))).last(), Some(&"step_finished"));
@@ -79,7 +79,7 @@ pub(crate) fn a_commit_on_other_rows_is_a_conflict_and_changes_nothing(backend: 
         assert_eq!(everything(&mut *store), before, "{what}");
     }
     // And the same handle goes on with what is true.
-    let commit = Commit::new(&lease, 1.0, now, vec![finished(1)], Some("{}".to_owned())).unwrap();
+    let commit = Commit::new(lease.fence().clone(), at(1.0), now, vec![finished(1)], Some("{}".to_owned())).unwrap();
     store.commit(&commit).unwrap();
     assert_eq!(store.load(&task).unwrap(), Some(commit.next()));
 }

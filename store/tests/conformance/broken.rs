@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rstest::rstest;
 use serde_json::{Map, Value};
 use store::model::{JournalEntry, RunId, TaskId, TaskState};
-use store::{Commit, ErrorKind, FencingToken, Lease, NewTask, Reader, StepRow, Store, StoreError, TaskRow};
+use store::{Commit, ErrorKind, Fence, FencingToken, Lease, Reader, StepRow, Store, StoreError, TaskRow};
 
 use crate::sqlite::Sqlite;
 use crate::support::Backend;
@@ -37,6 +37,8 @@ enum Fault {
     NoCompletion,
     /// Who creates a task does not hold it.
     CreatorWithoutLock,
+    /// Puts off the end of a lease that another run has.
+    RenewsTheLost,
     /// Lets what is committed meanwhile show in a snapshot.
     NoSnapshot,
 }
@@ -101,40 +103,46 @@ impl Reader for BrokenStore {
 }
 
 impl Store for BrokenStore {
-    fn create(&mut self, task: &NewTask<'_>) -> Result<(), StoreError> {
-        match self.inner.create(task) {
-            Err(error) if self.fault == Fault::QuietDuplicate && error.kind() == ErrorKind::Exists => Ok(()),
-            other => other,
-        }
-    }
-
-    fn create_leased(&mut self, task: &NewTask<'_>) -> Result<Lease, StoreError> {
-        let lease = self.inner.create_leased(task)?;
-        if self.fault == Fault::CreatorWithoutLock {
-            return Ok(Lease::new(task.id.clone(), task.run.clone(), lease.token(), Box::new(())));
-        }
-        Ok(lease)
-    }
-
     fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError> {
         let lease = match self.inner.acquire(task, run) {
             Err(error) if self.fault == Fault::NoLock && error.kind() == ErrorKind::Held => {
                 self.leases += 1;
-                return Ok(Lease::new(task.clone(), run.clone(), FencingToken(self.leases), Box::new(())));
+                let fence = Fence { task: task.clone(), run: run.clone(), token: FencingToken(self.leases) };
+                return Ok(Lease::new(fence, Box::new(())));
             }
             other => other?,
         };
-        let token = lease.token();
         if self.fault == Fault::LockKept {
+            let fence = lease.fence().clone();
             std::mem::forget(lease);
-            return Ok(Lease::new(task.clone(), run.clone(), token, Box::new(())));
+            return Ok(Lease::new(fence, Box::new(())));
         }
         Ok(lease)
     }
 
-    fn commit(&mut self, commit: &Commit<'_>) -> Result<(), StoreError> {
+    fn reserve(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError> {
+        let lease = self.inner.reserve(task, run)?;
+        if self.fault == Fault::CreatorWithoutLock {
+            return Ok(Lease::new(lease.fence().clone(), Box::new(())));
+        }
+        Ok(lease)
+    }
+
+    fn renew(&mut self, lease: &Lease) -> Result<(), StoreError> {
+        if self.fault == Fault::RenewsTheLost { Ok(()) } else { self.inner.renew(lease) }
+    }
+
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
+        self.inner.release(lease)
+    }
+
+    fn commit(&mut self, commit: &Commit) -> Result<(), StoreError> {
         match self.fault {
-            Fault::LostCommit => Ok(()),
+            Fault::LostCommit if commit.created().is_none() => Ok(()),
+            Fault::QuietDuplicate => match self.inner.commit(commit) {
+                Err(error) if error.kind() == ErrorKind::Exists => Ok(()),
+                other => other,
+            },
             Fault::NoFence => match self.inner.commit(commit) {
                 Err(error) if error.kind() == ErrorKind::Fenced => Ok(()),
                 other => other,
@@ -155,6 +163,7 @@ type Check = fn(&dyn Backend);
 #[case(Fault::NoLock, leases::a_lease_is_held_against_other_threads_too)]
 #[case(Fault::LockKept, leases::dropping_a_lease_gives_it_back)]
 #[case(Fault::NoFence, fencing::a_commit_under_an_old_token_is_fenced_and_changes_nothing)]
+#[case(Fault::RenewsTheLost, fencing::a_lease_can_be_renewed_until_it_is_lost)]
 #[case(Fault::LostCommit, atomicity::a_commit_writes_state_and_events_together)]
 #[case(Fault::LostCommit, reading::what_one_handle_commits_another_reads)]
 #[case(Fault::LastWriterWins, atomicity::a_commit_on_other_rows_is_a_conflict_and_changes_nothing)]

@@ -27,11 +27,11 @@ pub(crate) fn the_journal_has_the_order_and_times_of_the_commits(backend: &dyn B
     assert_eq!(kinds(&entries), WHOLE_RUN);
     assert!(entries.is_sorted_by(|one, two| one.seq < two.seq));
     assert!(entries[0].seq > 0, "`after: 0` means from the start");
-    let times: Vec<f64> = entries.iter().map(|entry| entry.ts).collect();
+    let times: Vec<f64> = entries.iter().map(|entry| entry.ts.as_seconds()).collect();
     assert_eq!(times, [100.0, 201.0, 202.0, 203.0, 204.0, 205.0, 206.0, 207.0, 208.0]);
     let steps: Vec<Option<u32>> = entries.iter().map(|entry| entry.step).collect();
     assert_eq!(steps, [None, None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(2), None]);
-    assert_eq!(store.task(&task).unwrap().unwrap().updated_at, 208.0);
+    assert_eq!(store.task(&task).unwrap().unwrap().updated_at.as_seconds(), 208.0);
 }
 
 fn pages(mut page: impl FnMut(i64) -> Vec<JournalEntry>) -> Vec<Vec<JournalEntry>> {

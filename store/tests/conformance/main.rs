@@ -39,7 +39,9 @@ macro_rules! every_check {
                 who_creates_a_task_under_lease_holds_it_from_the_first_moment
                 ids_with_spaces_other_alphabets_and_200_bytes_are_kept_apart
                 a_plan_comes_back_as_it_was_given
-                a_completion_is_kept_and_a_plan_without_one_has_none;
+                a_completion_is_kept_and_a_plan_without_one_has_none
+                a_plan_that_changes_while_it_is_stored_is_not_stored
+                a_home_is_kept_and_a_rebinding_replaces_what_it_names;
             reading:
                 an_empty_storage_has_nothing_and_says_so
                 an_unknown_task_is_none_and_no_error
@@ -60,7 +62,8 @@ macro_rules! every_check {
             fencing:
                 each_lease_has_a_higher_token
                 a_commit_under_an_old_token_is_fenced_and_changes_nothing
-                tokens_of_two_tasks_count_apart;
+                tokens_of_two_tasks_count_apart
+                a_lease_can_be_renewed_until_it_is_lost;
             leases:
                 a_second_lease_is_held_and_changes_nothing
                 a_lease_is_held_against_other_threads_too

@@ -1,12 +1,12 @@
 //! Reading back.
 
 use serde_json::json;
-use store::NewTask;
 use store::audit::audit;
 use store::machine::Command;
 
 use crate::support::{
-    Backend, Ticking, begin, create, everything, id, journal, object, plan, run, run_steps, run_to_end, session, start,
+    Backend, Ticking, begin, create, creation, everything, id, journal, object, plan, run_steps, run_to_end, session,
+    start,
 };
 
 pub(crate) fn an_empty_storage_has_nothing_and_says_so(backend: &dyn Backend) {
@@ -34,7 +34,7 @@ pub(crate) fn an_unknown_task_is_none_and_no_error(backend: &dyn Backend) {
 pub(crate) fn tasks_come_oldest_first(backend: &dyn Backend) {
     let mut store = backend.connect();
     for (name, at) in [("b", 300.0), ("c", 100.0), ("a", 200.0)] {
-        store.create(&NewTask { id: &id(name), plan: &plan(1), run: &run("r"), at, home: None }).unwrap();
+        store.commit(&creation(&id(name), plan(1), "r", at)).unwrap();
     }
     let names: Vec<String> = store.tasks().unwrap().into_iter().map(|row| row.id.to_string()).collect();
     assert_eq!(names, ["c", "a", "b"]);

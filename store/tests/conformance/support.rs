@@ -1,11 +1,12 @@
 //! What the checks share. Nothing in here knows a backend.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use store::machine::{Budget, Command, Next, next};
-use store::model::{Event, JournalEntry, Plan, PlannedStep, RunId, TaskId, TaskState, Terms};
-use store::{Clock, FencingToken, Lease, NewTask, Reader, SessionError, StepRow, Store, TaskRow, TaskSession};
+use store::model::{Event, JournalEntry, Plan, PlanSource, PlannedStep, RunId, TaskId, TaskState, Terms, Timestamp};
+use store::{Clock, Commit, Fence, FencingToken, Reader, SessionError, StepRow, Store, TaskRow, TaskSession};
 
 /// Where stores come from. One value is one storage; every handle on it is as a process of its own would have it.
 pub(crate) trait Backend: Sync {
@@ -23,9 +24,9 @@ impl Ticking {
 }
 
 impl Clock for Ticking {
-    fn now(&self) -> f64 {
+    fn now(&self) -> Timestamp {
         self.0.set(self.0.get() + 1.0);
-        self.0.get()
+        at(self.0.get())
     }
 }
 
@@ -49,10 +50,20 @@ pub(crate) fn plan(steps: u32) -> Plan {
     Plan { goal: format!("echo {steps} values"), steps: (0..steps).map(step).collect() }
 }
 
+/// So many seconds after the epoch.
+pub(crate) fn at(seconds: f64) -> Timestamp {
+    Timestamp::from_seconds(seconds)
+}
+
+/// The commit that stores a task which nobody holds.
+pub(crate) fn creation(task: &TaskId, plan: impl PlanSource + 'static, by: &str, seconds: f64) -> Commit {
+    Commit::create(Fence::unheld(task.clone(), run(by)), at(seconds), Arc::new(plan), None)
+}
+
 /// Creates the task `name` with `steps` echo steps at the time 100.
 pub(crate) fn create(store: &mut dyn Store, name: &str, steps: u32) -> TaskId {
     let task = id(name);
-    store.create(&NewTask { id: &task, plan: &plan(steps), run: &run("maker"), at: 100.0, home: None }).unwrap();
+    store.commit(&creation(&task, plan(steps), "maker", 100.0)).unwrap();
     task
 }
 
@@ -103,9 +114,9 @@ pub(crate) fn fail_at_once(session: &mut TaskSession<'_>) {
     session.apply(&start).unwrap();
 }
 
-/// A lease made by hand, as a process holds it that does not know what happened since.
-pub(crate) fn stale(task: &TaskId, token: FencingToken) -> Lease {
-    Lease::new(task.clone(), run("stale"), token, Box::new(()))
+/// The fence of a process that does not know what happened since.
+pub(crate) fn stale(task: &TaskId, token: FencingToken) -> Fence {
+    Fence { task: task.clone(), run: run("stale"), token }
 }
 
 pub(crate) fn journal(reader: &mut dyn Reader, task: Option<&TaskId>) -> Vec<JournalEntry> {

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use fixtures::Sandbox;
 use store::audit::audit;
 use store::sqlite::{SqliteReader, SqliteStore};
-use store::{Crash, NewTask, Reader};
+use store::{Crash, Reader, SystemClock};
 
-use crate::support::{begin, closed, id, run, session, start, v1_rows};
+use crate::support::{begin, closed, id, session, start, v1_rows};
 
 /// Dies when it passes `point`: unwinding drops the transaction, as the end of a process does.
 fn dies_at(point: &'static str) -> Crash {
@@ -49,15 +49,14 @@ fn a_commit_whose_caller_never_hears_of_it_is_there() {
 
 #[test]
 fn a_task_is_created_whole_or_not_at_all() {
-    let plan = store::model::codec::plan_from_json(&fixtures::echo_plan(3).to_string()).unwrap();
+    let plan = Arc::new(store::model::codec::plan_from_json(&fixtures::echo_plan(3).to_string()).unwrap());
     for (point, tasks) in [("commit.written", 1), ("commit.done", 2)] {
         let sandbox = Sandbox::new();
         let path = sandbox.file("state.db");
         closed(&path, 1, 1);
         let new = id("new");
         die(&path, point, |store| {
-            let task = NewTask { id: &new, plan: &plan, run: &run("r"), at: 1.0, home: None };
-            store::Store::create(store, &task).unwrap();
+            store::create(store, &SystemClock, &new, plan.clone(), None).unwrap();
         });
         let mut reader = SqliteReader::open(&path).unwrap();
         assert_eq!(reader.tasks().unwrap().len(), tasks, "{point}");

@@ -2,13 +2,14 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::Path;
+use std::sync::Arc;
 
 use fixtures::Sandbox;
 use rstest::rstest;
 use store::machine::Budget;
 use store::machine::Command;
 use store::sqlite::{SqliteStore, lock_path};
-use store::{Crash, ErrorKind, SessionError, Store};
+use store::{Crash, ErrorKind, SessionError, Store, SystemClock};
 
 use crate::support::{begin, closed, create, fifo, id, open, raw, run, session};
 
@@ -63,8 +64,8 @@ fn a_lock_that_could_not_be_named_is_refused_before_the_task_is_stored() {
     let mut store = open(&path);
     let plan = store::model::codec::plan_from_json(&fixtures::echo_plan(1).to_string()).unwrap();
     let long = id(&"x".repeat(200));
-    let task = store::NewTask { id: &long, plan: &plan, run: &run("r"), at: 0.0, home: None };
-    assert_eq!(store.create(&task).unwrap_err().kind(), ErrorKind::Refused);
+    let refused = store::create(&mut store, &SystemClock, &long, Arc::new(plan), None);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Refused);
     assert_eq!(store::Reader::tasks(&mut store).unwrap(), []);
     create(&mut store, &"x".repeat(180), 1);
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fixtures::Sandbox;
 use rusqlite::Connection;
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use store::machine::{Budget, Command, Next, next};
 use store::model::{Plan, PlannedStep, RunId, TaskId, Terms};
 use store::sqlite::SqliteStore;
-use store::{Crash, NewTask, Store, SystemClock, TaskSession};
+use store::{Crash, SystemClock, TaskSession};
 
 pub(crate) fn id(text: &str) -> TaskId {
     TaskId::new(text).unwrap()
@@ -35,7 +36,7 @@ pub(crate) fn create(store: &mut SqliteStore, name: &str, steps: u32) -> TaskId 
     let step = |idx: u32| PlannedStep { tool: "echo".to_owned(), input: object(json!({ "value": idx })) };
     let plan = Plan { goal: "echo".to_owned(), steps: (0..steps).map(step).collect() };
     let task = id(name);
-    store.create(&NewTask { id: &task, plan: &plan, run: &run("maker"), at: 1.0, home: None }).unwrap();
+    store::create(store, &SystemClock, &task, Arc::new(plan), None).unwrap();
     task
 }
 
