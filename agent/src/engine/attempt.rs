@@ -101,7 +101,7 @@ impl Runner<'_, '_> {
 /// Whether an output can be stored: it fits its tool's schema, and it is not larger than what a database holds.
 fn check_output(spec: &Spec, output: &Map<String, Value>) -> Result<(), String> {
     tools::check_output(spec, output)?;
-    check_size(spec.name, output, limits::OUTPUT_BYTES)
+    check_size(&spec.name, output, limits::OUTPUT_BYTES)
 }
 
 fn check_size(tool: &str, output: &Map<String, Value>, most: usize) -> Result<(), String> {
