@@ -13,6 +13,7 @@
 pub mod agent;
 pub mod case;
 pub mod cli;
+pub mod contract;
 pub mod crash;
 pub mod error;
 pub mod judge;

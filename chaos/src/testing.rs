@@ -7,19 +7,20 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::agent::process::{Ended, Outcome};
-use crate::case::inbox;
 use crate::case::plan::PlanCase;
+use crate::case::{TASK, inbox};
 use crate::judge;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{
-    Baseline, EventRow, Evidence, Expect, RunRecord, Snapshot, StepRow, Tables, TaskEnd, TaskRow,
-};
+use crate::look::evidence::{Baseline, Evidence, Expect, RunRecord, TaskEnd};
+use crate::look::snapshot::Snapshot;
+use crate::look::tables::{EventRow, StepRow, Tables, TaskRow};
 use crate::schedule::{CrashPoint, Kill};
+
+/// Where the inbox puts its report.
+const REPORT: &str = "report.json";
 
 /// The one file that the report plan makes.
 pub(crate) const ARTIFACT: &str = "artifacts/t1-2.md";
-
-const TASK: &str = "t1";
 
 /// A scenario that could have happened, and its baseline.
 pub(crate) struct Story {
@@ -148,7 +149,7 @@ pub(crate) fn outcome(ended: Ended) -> Outcome {
 fn play(case: &PlanCase, point: Option<CrashPoint>) -> Evidence {
     let case = Arc::new(case.clone());
     let mut agent = Agent(Snapshot::default(), false, Arc::clone(&case));
-    if !case.is_inbox() {
+    if case.kind.is_created() {
         agent.create("run0");
     }
     let created = agent.0.clone();
@@ -234,9 +235,9 @@ impl Agent {
                 }
             }
         }
-        if self.2.is_inbox() {
+        if self.2.kind.log().is_some() {
             let report = inbox::results(&self.2.files).to_string();
-            self.0.world.insert(inbox::report_of(TASK), report.into_bytes());
+            self.0.world.insert(REPORT.to_owned(), report.into_bytes());
             if kill.is_some_and(|kill| kill.site == "report.published") {
                 return;
             }
@@ -255,7 +256,7 @@ impl Agent {
     }
 
     fn effect(&mut self, _: &str, idx: usize) {
-        if idx == 2 && !self.2.is_inbox() {
+        if idx == 2 && self.2.kind.log().is_none() {
             self.0.world.insert(ARTIFACT.to_owned(), b"summary".to_vec());
             let now = std::time::SystemTime::UNIX_EPOCH;
             self.1 = self.0.written.insert(ARTIFACT.to_owned(), now).is_some();
@@ -265,7 +266,7 @@ impl Agent {
     fn finish(&mut self, run: &str, idx: usize) {
         let step = &mut self.0.tables.steps[idx];
         step.status = "done".to_owned();
-        step.output = Some(match (self.2.is_inbox(), idx) {
+        step.output = Some(match (self.2.kind.log().is_some(), idx) {
             (true, _) => inbox::results(&self.2.files)[idx].clone(),
             (false, 1) => json!({ "summary": "summary", "engine": "stub" }),
             (false, _) => json!({ "path": ARTIFACT, "deduplicated": self.1 }),
@@ -286,7 +287,7 @@ impl Agent {
             step,
             data: data.to_string(),
         });
-        if self.2.is_inbox() {
+        if self.2.kind.log().is_some() {
             self.log(run, kind, step, seq);
         }
     }

@@ -8,11 +8,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::agent::live::{self, Kept};
-use crate::agent::stray;
+use crate::agent::stray::{self, PREFIX};
 use crate::error::LabError;
-
-/// What the names of all folders of the lab begin with.
-pub const PREFIX: &str = "chaos-";
 
 /// The lock's name.
 const LOCK: &str = "lock";

@@ -23,12 +23,15 @@ use crate::error::LabError;
 /// How much of a process's output is kept.
 pub const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
+/// Variables for the agent.
+pub type Env = Vec<(&'static str, String)>;
+
 /// What is about to be started.
 pub struct Launch<'a> {
     target: &'a Target,
-    args: Vec<&'a str>,
-    env: Vec<(&'a str, String)>,
-    dir: &'a Path,
+    args: Vec<String>,
+    env: Env,
+    dir: PathBuf,
     stem: PathBuf,
     deadline: Duration,
 }
@@ -79,13 +82,15 @@ impl<'a> Launch<'a> {
     /// `args` for the agent, to be run in `dir`; what it prints is kept in the
     /// files `stem.out` and `stem.err`.
     #[must_use]
-    pub fn new(target: &'a Target, args: &[&'a str], dir: &'a Path, stem: &Path) -> Self {
-        Self { target, args: args.to_vec(), env: Vec::new(), dir, stem: stem.to_owned(), deadline: target.deadline }
+    pub fn new<'b>(target: &'a Target, args: impl IntoIterator<Item = &'b str>, dir: &Path, stem: &Path) -> Self {
+        let args = args.into_iter().map(str::to_owned).collect();
+        let (dir, stem) = (dir.to_owned(), stem.to_owned());
+        Self { target, args, env: Env::new(), dir, stem, deadline: target.deadline }
     }
 
     /// With these variables on top of the scrubbed environment.
     #[must_use]
-    pub fn env(mut self, env: Vec<(&'a str, String)>) -> Self {
+    pub fn env(mut self, env: Env) -> Self {
         self.env = env;
         self
     }
@@ -99,13 +104,13 @@ impl<'a> Launch<'a> {
         let program =
             words.next().ok_or_else(|| LabError::Internal("an agent without a command was let through".to_owned()))?;
         let mut command = Command::new(program);
-        command.args(words).args(&self.args).current_dir(self.dir);
+        command.args(words).args(&self.args).current_dir(&self.dir);
         for name in &self.target.scrub {
             command.env_remove(name);
         }
         command
             .envs(self.env.iter().map(|(name, value)| (*name, value)))
-            .env(stray::MARK, self.dir)
+            .env(stray::MARK, &self.dir)
             .stdin(Stdio::null())
             .stdout(create(&self.stem, "out")?)
             .stderr(create(&self.stem, "err")?)
@@ -302,7 +307,7 @@ mod tests {
 
     fn shell(script: &str) -> (tempfile::TempDir, Target) {
         let dir = tempfile::tempdir().expect("dir");
-        let given = format!("sh -c {}", crate::agent::words::quote(script));
+        let given = format!("sh -c {}", shell_words::quote(script));
         let target = Target::new(&given, dir.path(), vec!["HOME".into()]).expect("words");
         (dir, target)
     }
@@ -310,7 +315,7 @@ mod tests {
     fn finish(script: &str, deadline: Duration) -> Outcome {
         let (dir, mut target) = shell(script);
         target.deadline = deadline;
-        let launch = Launch::new(&target, &[], dir.path(), &dir.path().join("p"));
+        let launch = Launch::new(&target, [], dir.path(), &dir.path().join("p"));
         launch.start().expect("start").finish().expect("finish")
     }
 

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::agent::folder::PREFIX;
+/// What the names of all folders of the lab begin with.
+pub const PREFIX: &str = "chaos-";
 
 /// The variable that names the folder for which a process was started.
 pub const MARK: &str = "CHAOS_FOLDER";

@@ -7,28 +7,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agent::process::{Ended, Launch};
-use crate::agent::words;
-use crate::case::plan::{PlanCase, stays_inside};
+use crate::case::plan::PlanCase;
+use crate::contract::is_pure;
 use crate::error::LabError;
 
 /// How long a process may take if nobody chooses.
 pub const DEADLINE: Duration = Duration::from_secs(30);
-
-/// The tools of the contract that change nothing outside the database.
-const CONTRACT_PURE: [&str; 2] = ["fetch", "summarize"];
-
-/// The options of the contract's inbox agent.
-const INBOX_OPTIONS: [&str; 4] = ["--task", "--inbox", "--log", "--out"];
-
-/// The tools that every agent of the contract has.
-const CONTRACT_TOOLS: [&str; 3] = ["fetch", "summarize", "write_artifact"];
-
-/// Whether every agent has a tool of this name.
-#[must_use]
-pub fn is_of_contract(tool: &str) -> bool {
-    CONTRACT_TOOLS.contains(&tool)
-}
 
 /// The program that the lab starts again and again.
 #[derive(Debug, Clone)]
@@ -44,6 +28,8 @@ pub struct Target {
     /// What `tools --json` says; `None` where the agent has no such command and
     /// hence only what the contract promises.
     pub inventory: Option<Inventory>,
+    /// The plan of each tool's own example.
+    pub examples: Vec<PlanCase>,
     /// Whether it has the command `inbox`.
     pub has_inbox: bool,
 }
@@ -112,47 +98,20 @@ impl Target {
                 word
             }
         };
-        let words = words::split(given)?;
+        let bad = |why: &str| LabError::Usage(format!("cannot split the command `{given}`: {why}"));
+        let words = shell_words::split(given).map_err(|e| bad(&e.to_string()))?;
+        if words.is_empty() {
+            return Err(bad("it has no words"));
+        }
         Ok(Self {
             given: given.to_owned(),
             words: words.into_iter().enumerate().map(absolute).collect(),
             scrub,
             deadline: DEADLINE,
             inventory: None,
+            examples: Vec::new(),
             has_inbox: false,
         })
-    }
-
-    /// Asks the agent for its inventory, once. An agent that refuses the
-    /// command has none.
-    ///
-    /// # Errors
-    /// An agent that cannot be started, and an inventory that cannot be read:
-    /// half an inventory would leave crash points untested without a word.
-    pub fn ask_inventory(&mut self, dir: &Path) -> Result<(), LabError> {
-        let outcome = Launch::new(self, &["tools", "--json"], dir, &dir.join("tools")).start()?.finish()?;
-        if outcome.ended != Ended::Exited(0) {
-            return Ok(());
-        }
-        let bad = |why: String| LabError::Inventory(why);
-        let inventory: Inventory = serde_json::from_str(&outcome.stdout).map_err(|e| bad(e.to_string()))?;
-        if inventory.schema != 1 {
-            return Err(bad(format!("schema {} is unknown", inventory.schema)));
-        }
-        self.inventory = Some(inventory);
-        Ok(())
-    }
-
-    /// Asks whether the agent has the command `inbox`, by its help: one that has
-    /// it names its options there.
-    ///
-    /// # Errors
-    /// An agent that cannot be started.
-    pub fn ask_inbox(&mut self, dir: &Path) -> Result<(), LabError> {
-        let outcome = Launch::new(self, &["inbox", "--help"], dir, &dir.join("inbox")).start()?.finish()?;
-        let named = INBOX_OPTIONS.iter().all(|option| outcome.stdout.contains(option));
-        self.has_inbox = outcome.ended == Ended::Exited(0) && named;
-        Ok(())
     }
 
     /// Whether the tool changes something outside the database. What is not
@@ -161,7 +120,7 @@ impl Target {
     pub fn has_effect(&self, tool: &str) -> bool {
         match self.tool(tool) {
             Some(facts) => facts.effect != "pure",
-            None => !CONTRACT_PURE.contains(&tool),
+            None => !is_pure(tool).unwrap_or(false),
         }
     }
 
@@ -170,29 +129,6 @@ impl Target {
     pub fn tool(&self, name: &str) -> Option<&ToolFacts> {
         self.inventory.as_ref()?.tools.iter().find(|t| t.name == name)
     }
-
-    /// The plan of each tool's own example.
-    ///
-    /// # Errors
-    /// An example that is no plan or whose files leave the working folder.
-    pub fn examples(&self) -> Result<Vec<PlanCase>, LabError> {
-        let tools = self.inventory.iter().flat_map(|i| &i.tools);
-        tools.map(example).collect()
-    }
-}
-
-fn example(tool: &ToolFacts) -> Result<PlanCase, LabError> {
-    let text = tool.example.plan.to_string();
-    let mut case = PlanCase::parse(&tool.name, &text).map_err(|e| LabError::Inventory(format!("example: {e}")))?;
-    for (name, content) in &tool.example.files {
-        if !stays_inside(Path::new(name)) {
-            let why = format!("the example of `{}` names the file `{name}`", tool.name);
-            return Err(LabError::Inventory(why));
-        }
-        case.files.insert(name.clone(), content.clone().into_bytes());
-    }
-    case.example_of = Some(tool.name.clone());
-    Ok(case)
 }
 
 #[cfg(test)]

@@ -9,9 +9,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::case::plan::{Commands, PlanCase, StepSpec};
-use crate::look::facts::Tables;
-use crate::play::stage::TASK;
+use crate::case::TASK;
+use crate::case::plan::{Kind, PlanCase, StepSpec};
 
 /// The name of the case.
 pub const NAME: &str = "inbox";
@@ -36,12 +35,40 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// Notes that the lab adds later, one before all others and one behind them.
-pub const LATE: [&str; 2] = ["inbox/000-late.txt", "inbox/ÿ-late.txt"];
+const LATE: [&str; 2] = ["inbox/000-late.txt", "inbox/ÿ-late.txt"];
 
 /// Their content.
 pub const LATE_TEXT: &str = "a note that came too late\n";
 
-/// The built-in case. How the agent words its plan is not known yet: see [`learned`].
+/// `inbox` again and again; the first one creates the task.
+#[derive(Debug)]
+struct Inbox;
+
+impl Kind for Inbox {
+    fn words(&self, task: &str) -> Vec<String> {
+        let report = report_of(task);
+        let words = ["inbox", "--task", task, "--inbox", FOLDER, "--log", LOG, "--out", &report];
+        words.map(str::to_owned).to_vec()
+    }
+
+    fn is_created(&self) -> bool {
+        false
+    }
+
+    fn log(&self) -> Option<&'static str> {
+        Some(LOG)
+    }
+
+    fn report(&self, task: &str) -> Option<String> {
+        Some(report_of(task))
+    }
+
+    fn late(&self) -> &'static [&'static str] {
+        &LATE
+    }
+}
+
+/// The built-in case. How the agent words its plan is learned from its first run.
 #[must_use]
 pub fn case() -> PlanCase {
     let files: BTreeMap<_, _> =
@@ -52,37 +79,13 @@ pub fn case() -> PlanCase {
         goal: String::new(),
         steps: steps.collect(),
         text: String::new(),
-        commands: Commands::Inbox,
+        kind: &Inbox,
         files,
         example_of: None,
     }
 }
 
-/// The case in the words in which the agent has stored its plan for [`TASK`]; as
-/// it was where that is no plan of one step for each note.
-#[must_use]
-pub fn learned(case: &PlanCase, tables: &Tables) -> PlanCase {
-    let mut learned = case.clone();
-    let steps: Vec<StepSpec> =
-        tables.steps_of(TASK).map(|row| StepSpec { tool: row.tool.clone(), input: row.input.clone() }).collect();
-    if let (Some(row), true) = (tables.task(TASK), steps.len() == case.steps.len()) {
-        learned.goal.clone_from(&row.goal);
-        learned.steps = steps;
-    }
-    learned
-}
-
-/// The command line for a task, without the database.
-#[must_use]
-pub fn words(task: &str) -> Vec<String> {
-    let report = report_of(task);
-    let words = ["inbox", "--task", task, "--inbox", FOLDER, "--log", LOG, "--out", &report];
-    words.map(str::to_owned).to_vec()
-}
-
-/// Where a task's report goes; each task has its own.
-#[must_use]
-pub fn report_of(task: &str) -> String {
+fn report_of(task: &str) -> String {
     match task {
         TASK => "report.json".to_owned(),
         other => format!("report-{other}.json"),
@@ -120,7 +123,6 @@ fn base(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Story;
 
     #[test]
     fn the_results_are_those_of_the_notes_in_the_order_of_their_bytes() {
@@ -134,17 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn only_a_plan_of_as_many_steps_as_notes_is_learned() {
-        let mut story = Story::clean();
-        let learned = learned(&case(), &story.last().tables);
-        assert_eq!(learned.steps[2].tool, "write_artifact");
-        assert_eq!(learned.goal, "Summarize notes into a report");
-        story.last().tables.steps.pop();
-        assert_eq!(super::learned(&case(), &story.last().tables), case());
-    }
-
-    #[test]
     fn each_task_has_a_report_of_its_own_and_all_have_one_log() {
+        let words = |task| case().kind.words(task);
         assert_eq!(words("t1").join(" "), "inbox --task t1 --inbox inbox --log actions.jsonl --out report.json");
         assert_eq!(words("t2")[8], "report-t2.json");
         assert_eq!(words("t2")[6], words("t1")[6]);

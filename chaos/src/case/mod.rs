@@ -3,3 +3,6 @@
 pub mod inbox;
 pub mod plan;
 pub mod random;
+
+/// The name of the task where there is only one.
+pub const TASK: &str = "t1";

@@ -5,11 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::case::inbox;
+use crate::contract::PLAN_FILE;
 use crate::error::LabError;
-
-/// Name of the plan file in a scenario's folder.
-pub const PLAN_FILE: &str = "plan.json";
 
 /// Input folders larger than this are refused: every scenario gets its own copy.
 pub const MAX_INPUT_BYTES: u64 = 64 << 20;
@@ -31,17 +28,46 @@ pub struct StepSpec {
     pub input: Value,
 }
 
-/// The commands of the agent that play a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Commands {
-    /// `create` with the plan file once, then `run` again and again.
-    CreateAndRun,
-    /// `inbox` again and again; the first one creates the task.
-    Inbox,
+/// How a case is played, beyond its plan.
+pub trait Kind: std::fmt::Debug + Send + Sync {
+    /// The words that start or resume a task.
+    fn words(&self, task: &str) -> Vec<String>;
+
+    /// Whether `create` stores a task before its first run; else that run does.
+    fn is_created(&self) -> bool;
+
+    /// The action log in the working folder.
+    fn log(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Where a task's report goes; each task has its own.
+    fn report(&self, _task: &str) -> Option<String> {
+        None
+    }
+
+    /// Input files that the lab may add later.
+    fn late(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// A plan file: `create` once, then `run` again and again.
+#[derive(Debug)]
+struct Planned;
+
+impl Kind for Planned {
+    fn words(&self, task: &str) -> Vec<String> {
+        vec!["run".to_owned(), task.to_owned()]
+    }
+
+    fn is_created(&self) -> bool {
+        true
+    }
 }
 
 /// A plan and the world that it starts in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct PlanCase {
     /// Name in scenario ids; no `/` in it.
     pub name: String,
@@ -51,8 +77,8 @@ pub struct PlanCase {
     pub steps: Vec<StepSpec>,
     /// The plan file's bytes; there is none where the agent makes the plan itself.
     pub text: String,
-    /// The commands that play it.
-    pub commands: Commands,
+    /// How it is played.
+    pub kind: &'static dyn Kind,
     /// Relative path -> content of every input file.
     pub files: BTreeMap<String, Vec<u8>>,
     /// The tool whose own example this is.
@@ -90,7 +116,7 @@ impl PlanCase {
             goal: goal.to_owned(),
             steps,
             text: text.to_owned(),
-            commands: Commands::CreateAndRun,
+            kind: &Planned,
             files: BTreeMap::new(),
             example_of: None,
         })
@@ -131,33 +157,17 @@ impl PlanCase {
         Ok(())
     }
 
-    /// Whether it is played by `inbox`, and so has a report and an action log.
+    /// Whether it is the report plan that the lab has built in.
     #[must_use]
-    pub fn is_inbox(&self) -> bool {
-        self.commands == Commands::Inbox
-    }
-
-    /// The words that start or resume a task of this case.
-    #[must_use]
-    pub fn words(&self, task: &str) -> Vec<String> {
-        match self.commands {
-            Commands::CreateAndRun => vec!["run".to_owned(), task.to_owned()],
-            Commands::Inbox => inbox::words(task),
-        }
+    pub fn is_built_in(&self) -> bool {
+        self.text == REPORT_PLAN
     }
 
     /// Whether a file in the working folder is there for the agent to read, and
     /// none of its doing.
     #[must_use]
     pub fn is_input(&self, name: &str) -> bool {
-        let late = self.is_inbox() && inbox::LATE.contains(&name);
-        name == PLAN_FILE || late || self.files.contains_key(name)
-    }
-
-    /// Whether a file in the working folder is the case's action log.
-    #[must_use]
-    pub fn is_log(&self, name: &str) -> bool {
-        self.is_inbox() && name == inbox::LOG
+        name == PLAN_FILE || self.kind.late().contains(&name) || self.files.contains_key(name)
     }
 
     /// The steps whose committed output step `idx` reads, by the field `from`.

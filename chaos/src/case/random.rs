@@ -8,8 +8,8 @@ use std::str::FromStr;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::agent::target::{Target, is_of_contract};
 use crate::case::plan::PlanCase;
+use crate::contract::is_of_contract;
 use crate::error::LabError;
 
 /// The text form of the plan that the lab was given.
@@ -48,24 +48,20 @@ impl RandomPlan {
 
     /// The tool of each step.
     #[must_use]
-    pub fn tools(&self, given: &PlanCase, target: &Target) -> Vec<String> {
+    pub fn tools(&self, given: &PlanCase, examples: &[PlanCase]) -> Vec<String> {
         // An example that is not there has no steps; building it tells.
-        let case = self.build(given, target);
+        let case = self.build(given, examples);
         let steps = case.map(|case| case.steps).unwrap_or_default();
         steps.into_iter().map(|step| step.tool).collect()
     }
 
     /// Plans of the contract's tools, with whole examples of other tools mixed in.
-    pub fn strategy(target: &Target, max_steps: usize) -> impl Strategy<Value = Self> + use<> {
-        let tools = target.inventory.iter().flat_map(|inventory| &inventory.tools);
-        let foreign = tools.filter(|tool| !is_of_contract(&tool.name));
-        let examples: Vec<Part> = foreign
-            .map(|tool| Part::Example {
-                tool: tool.name.clone(),
-                steps: tool.example.plan["steps"].as_array().map_or(0, Vec::len),
-            })
-            .filter(|part| part.steps() > 0)
-            .collect();
+    pub fn strategy(examples: &[PlanCase], max_steps: usize) -> impl Strategy<Value = Self> + use<> {
+        let foreign = examples.iter().filter_map(|case| {
+            let tool = case.example_of.clone().filter(|tool| !is_of_contract(tool))?;
+            Some(Part::Example { tool, steps: case.steps.len() })
+        });
+        let examples: Vec<Part> = foreign.collect();
         // Kind 0 is the simplest, so that shrinking leads there.
         let draws = prop::collection::vec((0..4_usize, 0..8_usize), 1..=max_steps);
         draws.prop_map(move |draws| Self(Some(parts(&draws, &examples, max_steps))))
@@ -75,7 +71,7 @@ impl RandomPlan {
     ///
     /// # Errors
     /// An example of a tool that the agent does not have.
-    pub fn build(&self, given: &PlanCase, target: &Target) -> Result<PlanCase, LabError> {
+    pub fn build(&self, given: &PlanCase, examples: &[PlanCase]) -> Result<PlanCase, LabError> {
         let Some(parts) = &self.0 else {
             return Ok(given.clone());
         };
@@ -91,13 +87,13 @@ impl RandomPlan {
                 Part::Summarize(from) => ("summarize", json!({ "from": from })),
                 Part::Write(from) => ("write_artifact", json!({ "from": from })),
                 Part::Example { tool, .. } => {
-                    let case = example(target, tool)?;
+                    let case = example(examples, tool)?;
                     let base = steps.len();
                     for spec in &case.steps {
                         let input = shifted(&spec.input, base);
                         steps.push(json!({ "tool": spec.tool, "input": input }));
                     }
-                    files.extend(case.files);
+                    files.extend(case.files.clone());
                     continue;
                 }
             };
@@ -152,9 +148,8 @@ fn document(number: usize) -> String {
     (0..=number).map(line).collect()
 }
 
-fn example(target: &Target, tool: &str) -> Result<PlanCase, LabError> {
-    let cases = target.examples()?;
-    let found = cases.into_iter().find(|case| case.example_of.as_deref() == Some(tool));
+fn example<'a>(examples: &'a [PlanCase], tool: &str) -> Result<&'a PlanCase, LabError> {
+    let found = examples.iter().find(|case| case.example_of.as_deref() == Some(tool));
     found.ok_or_else(|| LabError::Usage(format!("the agent has no tool `{tool}` with an example")))
 }
 
@@ -225,23 +220,18 @@ fn part(text: &str) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
-
-    fn target() -> Target {
-        Target::new("agent", Path::new("."), Vec::new()).expect("words")
-    }
 
     proptest! {
         #[test]
-        fn a_random_plan_comes_back_from_its_text(plan in RandomPlan::strategy(&target(), 8)) {
+        fn a_random_plan_comes_back_from_its_text(plan in RandomPlan::strategy(&[], 8)) {
             prop_assert_eq!(plan.to_string().parse::<RandomPlan>().expect("read"), plan);
         }
 
         #[test]
         fn a_random_plan_has_one_to_eight_steps_and_reads_backwards_only(
-            plan in RandomPlan::strategy(&target(), 8),
+            plan in RandomPlan::strategy(&[], 8),
         ) {
-            let case = plan.build(&PlanCase::report(), &target()).expect("a plan");
+            let case = plan.build(&PlanCase::report(), &[]).expect("a plan");
             prop_assert!((1..=8).contains(&case.steps.len()));
             prop_assert_eq!(Some(case.steps.len()), plan.steps());
             for idx in 0..case.steps.len() {
@@ -256,6 +246,6 @@ mod tests {
             assert!(text.parse::<RandomPlan>().is_err(), "{text}");
         }
         let part: RandomPlan = "example=rocket*2".parse().expect("read");
-        assert!(part.build(&PlanCase::report(), &target()).is_err());
+        assert!(part.build(&PlanCase::report(), &[]).is_err());
     }
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::agent::ask;
 use crate::agent::folder::Folder;
 use crate::agent::target::Target;
-use crate::agent::words;
 use crate::case::inbox;
 use crate::case::plan::PlanCase;
 use crate::error::LabError;
 use crate::judge;
-use crate::look::lab::{DEFAULT_CASES, Deep, Lab};
+use crate::look::lab::{DEFAULT_CASES, Lab};
 use crate::look::sandbox::default_root;
 use crate::method::{self, Method};
 use crate::report::GitHub;
@@ -95,13 +95,7 @@ pub struct TargetArgs {
     /// Cases that the method `fuzz` plays
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CASES)]
     pub cases: u32,
-    /// How often `exhaust` kills: 2 kills the resume of each state again
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
-    pub depth: Option<u8>,
-    /// Have `exhaust` check its states by true kills
-    #[arg(long)]
-    pub real: bool,
-    /// Leave nothing out: depth 2, true kills, and `power`, `faults` and `pause` at full size
+    /// Leave nothing out: resumes killed again, true kills, and `power`, `faults` and `pause` at full size
     #[arg(long)]
     pub deep: bool,
     /// After this time a process of the agent counts as hung
@@ -224,14 +218,14 @@ impl TargetArgs {
         let folder = Folder::below(&root)?;
         let target = self.target(&folder.path())?;
         let plans = match own {
-            Some(own) if own.is_inbox() && !target.has_inbox => {
+            Some(own) if !own.kind.is_created() && !target.has_inbox => {
                 return Err(LabError::Usage("the agent has no command `inbox`".to_owned()));
             }
             Some(own) => vec![own],
             None => {
                 let mut plans = vec![PlanCase::report()];
                 plans.extend(target.has_inbox.then(inbox::case));
-                plans.extend(target.examples()?);
+                plans.extend(target.examples.clone());
                 plans
             }
         };
@@ -240,7 +234,7 @@ impl TargetArgs {
             root: folder.path(),
             seed: self.seed.unwrap_or_else(|| rand::random_range(1..1_000_000_000)),
             cases: self.cases,
-            deep: self.deep(),
+            deep: self.deep,
             replay_options: self.replay_options(),
         };
         Ok(Setup { lab: Arc::new(lab), plans: plans.into_iter().map(Arc::new).collect(), folder })
@@ -257,28 +251,19 @@ impl TargetArgs {
             std::env::current_dir().map_err(|e| LabError::Internal(format!("there is no working folder: {e}")))?;
         let given = match &self.agent {
             Some(given) => given.clone(),
-            None => words::quote(&workspace_agent()?.to_string_lossy()),
+            None => shell_words::quote(&workspace_agent()?.to_string_lossy()).into_owned(),
         };
         let mut target = Target::new(&given, &here, agent_variables())?;
         target.deadline = self.deadline;
-        let scratch = tempfile::Builder::new().prefix(crate::agent::folder::PREFIX).tempdir_in(root);
+        let scratch = tempfile::Builder::new().prefix(crate::agent::stray::PREFIX).tempdir_in(root);
         let scratch = scratch.map_err(LabError::io("create a folder in", root))?;
-        target.ask_inventory(scratch.path())?;
-        target.ask_inbox(scratch.path())?;
+        ask::ask_inventory(&mut target, scratch.path())?;
+        ask::ask_inbox(&mut target, scratch.path())?;
         Ok(target)
     }
 
-    fn deep(&self) -> Deep {
-        let depth = self.depth.unwrap_or(if self.deep { 2 } else { 1 });
-        Deep { depth, real: self.real || self.deep, whole: self.deep }
-    }
-
     fn replay_options(&self) -> String {
-        let mut options = String::new();
-        let depth = if self.deep().depth > 1 { " --depth 2" } else { "" };
-        for (given, option) in [(self.deep, " --deep"), (self.real, " --real"), (!self.deep, depth)] {
-            options += if given { option } else { "" };
-        }
+        let mut options = if self.deep { " --deep".to_owned() } else { String::new() };
         let path = |path: &PathBuf| path.to_string_lossy().into_owned();
         let given = [
             ("--agent", self.agent.clone()),
@@ -292,7 +277,7 @@ impl TargetArgs {
         ];
         for (name, value) in given {
             if let Some(value) = value {
-                options += &format!(" {name} {}", words::quote(&value));
+                options += &format!(" {name} {}", shell_words::quote(&value));
             }
         }
         options

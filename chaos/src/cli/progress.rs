@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::report::model::VerdictKind;
+use crate::judge::verdict::VerdictKind;
 use crate::run::runner::Progress;
 
 /// A bar that may be nothing at all.

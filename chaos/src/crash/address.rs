@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::look::facts::Tables;
+use crate::look::tables::Tables;
 use crate::schedule::CallPoint;
 
 /// Gives each call of one process its address.

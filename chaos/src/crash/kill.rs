@@ -1,11 +1,11 @@
 //! True kills at a system call.
 
 use super::tape::{counts, record};
-use crate::agent::process::Outcome;
+use super::traced::traced;
+use crate::agent::process::{Env, Outcome};
 use crate::error::LabError;
 use crate::look::lab::Lab;
 use crate::look::sandbox::Sandbox;
-use crate::play::stage::Env;
 use crate::schedule::CallPoint;
 use crate::trace::{Call, Done, Recorder, Verb, Watch};
 
@@ -57,15 +57,15 @@ impl Watch for Sniper {
 pub fn kill_nth(
     lab: &Lab,
     sandbox: &mut Sandbox,
-    args: &[&str],
+    args: &[impl AsRef<str>],
     env: &Env,
     index: usize,
     side: Side,
 ) -> Result<(Outcome, Option<&'static str>), LabError> {
     let mut recorder = Recorder::new(&sandbox.world())?;
     let mut sniper = Sniper { left: index, side, hit: None };
-    let traced = sandbox.traced(&lab.target, args, env, &mut recorder, &mut sniper)?;
-    Ok((traced.outcome, sniper.hit))
+    let done = traced(lab, sandbox, args, env, &mut recorder, &mut sniper)?;
+    Ok((done.outcome, sniper.hit))
 }
 
 /// Kills the process after the call of this address, and says whether there was
@@ -76,7 +76,7 @@ pub fn kill_nth(
 pub fn kill_at(
     lab: &Lab,
     sandbox: &mut Sandbox,
-    args: &[&str],
+    args: &[impl AsRef<str>],
     env: &Env,
     point: &CallPoint,
 ) -> Result<(Outcome, bool), LabError> {

@@ -8,8 +8,10 @@ mod image;
 mod kill;
 pub mod power;
 mod tape;
+mod traced;
 
 pub use address::Addresses;
 pub use image::Image;
 pub use kill::{Side, kill_at, kill_nth};
 pub use tape::{Frame, Seen, Tape, counts, database, record, record_from};
+pub use traced::traced;

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use super::address::Addresses;
 use super::image::Image;
-use crate::agent::process::Outcome;
+use super::traced::traced;
+use crate::agent::process::{Env, Outcome};
+use crate::case::TASK;
 use crate::case::plan::PlanCase;
+use crate::contract::{DB_FILE, DB_SUFFIXES};
 use crate::error::LabError;
-use crate::look::facts::{Snapshot, Tables};
 use crate::look::lab::Lab;
 use crate::look::reader;
-use crate::look::sandbox::{DB_FILE, DB_SUFFIXES, Sandbox};
-use crate::play::stage::{Env, TASK};
+use crate::look::sandbox::Sandbox;
+use crate::look::snapshot::Snapshot;
+use crate::look::tables::Tables;
 use crate::schedule::CallPoint;
 use crate::trace::{Call, Class, Done, Op, Recorder, Verb, Watch};
 
@@ -98,16 +101,16 @@ impl Watch for Camera<'_> {
 ///
 /// # Errors
 /// The lab's own failures.
-pub fn record(lab: &Lab, sandbox: &mut Sandbox, args: &[&str], env: &Env) -> Result<Tape, LabError> {
+pub fn record(lab: &Lab, sandbox: &mut Sandbox, args: &[impl AsRef<str>], env: &Env) -> Result<Tape, LabError> {
     let world = sandbox.world();
     let found = sandbox.look()?;
     let mut recorder = Recorder::new(&world)?;
     let first = Arc::new(Image::read(&world, None)?);
     let mut camera = Camera { world: &world, images: vec![first], frames: Vec::new() };
-    let traced = sandbox.traced(&lab.target, args, env, &mut recorder, &mut camera)?;
+    let done = traced(lab, sandbox, args, env, &mut recorder, &mut camera)?;
     let Camera { images, frames, .. } = camera;
     let seen = look_at_all(lab, &images)?;
-    let creates = args.first() == Some(&"create");
+    let creates = args.first().is_some_and(|first| first.as_ref() == "create");
     let first = Arc::clone(&seen[0]);
     let mut addresses = Addresses::new(TASK, creates, &first.0);
     let mut before: &Tables = &first.0;
@@ -121,8 +124,8 @@ pub fn record(lab: &Lab, sandbox: &mut Sandbox, args: &[&str], env: &Env) -> Res
         found,
         images,
         frames: addressed,
-        outcome: traced.outcome,
-        threads: traced.threads,
+        outcome: done.outcome,
+        threads: done.threads,
         blind: recorder.blind(),
     })
 }
@@ -131,7 +134,13 @@ pub fn record(lab: &Lab, sandbox: &mut Sandbox, args: &[&str], env: &Env) -> Res
 ///
 /// # Errors
 /// The lab's own failures.
-pub fn record_from(lab: &Lab, case: &Arc<PlanCase>, image: &Image, args: &[&str], env: &Env) -> Result<Tape, LabError> {
+pub fn record_from(
+    lab: &Lab,
+    case: &Arc<PlanCase>,
+    image: &Image,
+    args: &[impl AsRef<str>],
+    env: &Env,
+) -> Result<Tape, LabError> {
     let mut sandbox = Sandbox::empty(&lab.root, case)?;
     image.write(&sandbox.world())?;
     record(lab, &mut sandbox, args, env)
@@ -160,7 +169,7 @@ fn same_database(one: &Image, other: &Image) -> bool {
 /// # Errors
 /// Files that cannot be written.
 pub fn database(lab: &Lab, image: &Image) -> Result<Seen, LabError> {
-    let scratch = tempfile::Builder::new().prefix(crate::agent::folder::PREFIX).tempdir_in(&lab.root);
+    let scratch = tempfile::Builder::new().prefix(crate::agent::stray::PREFIX).tempdir_in(&lab.root);
     let scratch = scratch.map_err(LabError::io("create a folder in", &lab.root))?;
     let db = scratch.path().join(DB_FILE);
     for suffix in DB_SUFFIXES {

@@ -19,7 +19,9 @@ use crate::agent::process::Ended;
 use crate::case::inbox::note_of;
 use crate::case::plan::PlanCase;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, EventRow, Evidence, Snapshot, Tables};
+use crate::look::evidence::{Baseline, Evidence};
+use crate::look::snapshot::Snapshot;
+use crate::look::tables::{EventRow, Tables};
 
 /// Exit codes of a run that a signal has stopped in good order.
 const INTERRUPTED: i32 = 130;
@@ -32,7 +34,7 @@ const ALREADY: &str = "already_done";
 const SAME: [&str; 6] = ["task_created", "step_started", "step_error", "task_failed", "task_retried", "task_done"];
 
 pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
-    if !evidence.case.is_inbox() {
+    if evidence.case.kind.log().is_none() {
         return Verdict::Holds;
     }
     let mut complaints = Vec::new();

@@ -2,7 +2,7 @@
 //! `step_started` in the journal, at every moment.
 
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence};
+use crate::look::evidence::{Baseline, Evidence};
 
 pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
     let mut complaints = Vec::new();

@@ -1,7 +1,7 @@
 //! After every process the database passes SQLite's own checks.
 
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence};
+use crate::look::evidence::{Baseline, Evidence};
 
 pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
     let complaints: Vec<String> = evidence

@@ -5,18 +5,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::contract::{PUBLISHER, UNSAFE_LOG};
 use crate::judge::no_stray_files::looks_temporary;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence, StepRow, TaskEnd};
+use crate::look::evidence::{Baseline, Evidence, TaskEnd};
+use crate::look::tables::StepRow;
 
 /// The line that ends one entry of an appended effect.
 const ENTRY_END: &[u8] = b"---\n";
-
-/// The tool of the contract that publishes a file.
-const PUBLISHER: &str = "write_artifact";
-
-/// Where that tool appends its entries when it is made unsafe.
-const UNSAFE_LOG: &str = "report.log";
 
 type World = BTreeMap<String, Vec<u8>>;
 

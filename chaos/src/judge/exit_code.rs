@@ -4,13 +4,11 @@
 use nix::sys::signal::Signal;
 
 use crate::agent::process::Ended;
+use crate::contract::code::{DONE, LOCKED, USAGE};
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence, Expect, RunRecord};
+use crate::look::evidence::{Baseline, Evidence, Expect, RunRecord};
 use crate::schedule::Sign;
 
-const DONE: i32 = 0;
-const LOCKED: i32 = 3;
-const USAGE: i32 = 64;
 const SIGKILL: i32 = 9;
 
 /// Words that only an unhandled error prints.

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use crate::case::plan::PlanCase;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, EventRow, Evidence, TaskEnd};
+use crate::look::evidence::{Baseline, Evidence, TaskEnd};
+use crate::look::tables::EventRow;
 
 pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
     let mut complaints = Vec::new();

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, EventRow, Evidence, Tables};
+use crate::look::evidence::{Baseline, Evidence};
+use crate::look::tables::{EventRow, Tables};
 
 pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
     let mut complaints = Vec::new();

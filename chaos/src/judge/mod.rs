@@ -18,9 +18,8 @@ pub mod verdict;
 
 pub use no_stray_files::looks_temporary;
 
-use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence};
-use crate::report::model::Finding;
+use crate::judge::verdict::{Finding, Verdict};
+use crate::look::evidence::{Baseline, Evidence};
 
 /// A property and its judge.
 pub struct Invariant {

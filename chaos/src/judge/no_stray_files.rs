@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use crate::contract::DB_FILE;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence};
-use crate::look::sandbox::DB_FILE;
+use crate::look::evidence::{Baseline, Evidence};
 
 pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
     let mut complaints = Vec::new();

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence, Expect, Tables};
+use crate::look::evidence::{Baseline, Evidence, Expect};
+use crate::look::tables::Tables;
 
 pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
     let mut complaints = Vec::new();

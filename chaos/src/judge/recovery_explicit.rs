@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, EventRow, Evidence, Tables};
+use crate::look::evidence::{Baseline, Evidence};
+use crate::look::tables::{EventRow, Tables};
 use crate::schedule::{CrashPoint, Kill};
 
 type Steps = BTreeSet<usize>;

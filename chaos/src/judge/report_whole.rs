@@ -6,24 +6,22 @@
 
 use serde_json::Value;
 
-use crate::case::inbox::report_of;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence, Snapshot, TaskEnd};
+use crate::look::evidence::{Baseline, Evidence, TaskEnd};
+use crate::look::snapshot::Snapshot;
 
 pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
     let mut complaints = Vec::new();
-    if !evidence.case.is_inbox() {
-        return Verdict::Holds;
-    }
     for task in &evidence.tasks {
-        let must = baseline.last().world.get(&report_of(task)).map(Vec::as_slice);
+        let Some(name) = evidence.case.kind.report(task) else { continue };
+        let must = baseline.last().world.get(&name).map(Vec::as_slice);
         // Also a look at a folder without any task: then there is no report either.
         let runs = evidence.runs.iter().enumerate();
         for (i, look) in runs.filter_map(|(i, run)| Some((i, run.after.as_ref()?))) {
-            let why = at(look, task, must);
+            let why = at(look, task, &name, must);
             complaints.extend(why.into_iter().map(|why| format!("after {}: {why}", evidence.label(i))));
         }
-        if evidence.end == TaskEnd::Done && !evidence.last().world.contains_key(&report_of(task)) {
+        if evidence.end == TaskEnd::Done && !evidence.last().world.contains_key(&name) {
             complaints.push(format!("in the end there is no report of {task}"));
         }
     }
@@ -31,11 +29,10 @@ pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
 }
 
 /// What is wrong with a task's report at one moment.
-fn at(look: &Snapshot, task: &str, must: Option<&[u8]>) -> Vec<String> {
+fn at(look: &Snapshot, task: &str, name: &str, must: Option<&[u8]>) -> Vec<String> {
     let mut wrong = Vec::new();
-    let name = report_of(task);
     let status = look.tables.task(task).map_or("not stored", |row| &row.status);
-    let Some(report) = look.world.get(&name) else {
+    let Some(report) = look.world.get(name) else {
         if status == "done" {
             wrong.push(format!("{task} is done and `{name}` is not there"));
         }

@@ -2,7 +2,8 @@
 //! kill never runs again, and nothing is planned again.
 
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence, Tables};
+use crate::look::evidence::{Baseline, Evidence};
+use crate::look::tables::Tables;
 
 pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
     let mut complaints = Vec::new();

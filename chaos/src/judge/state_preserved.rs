@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence, Tables, TaskEnd};
+use crate::look::evidence::{Baseline, Evidence, TaskEnd};
+use crate::look::tables::Tables;
 
 /// Outputs committed so far: (task, step) -> output.
 type Committed = BTreeMap<(String, usize), Value>;
@@ -18,7 +19,7 @@ pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
     for (when, snapshot) in evidence.snapshots() {
         // What its first run creates is not there before, and never gone after.
         stored.extend(evidence.tasks.iter().filter(|task| snapshot.tables.task(task).is_some()));
-        let must = |task: &&String| !evidence.case.is_inbox() || stored.contains(task);
+        let must = |task: &&String| evidence.case.kind.is_created() || stored.contains(task);
         for task in evidence.tasks.iter().filter(must) {
             plan_stands(evidence, &snapshot.tables, task, &when, &mut complaints);
         }

@@ -1,6 +1,6 @@
 //! The three things that a judge may say.
 
-use crate::report::model::{Finding, VerdictKind};
+use serde::{Deserialize, Serialize};
 
 /// What a judge says about one property of one scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +12,29 @@ pub enum Verdict {
     /// The scenario did not get where it wanted to be, so nothing was tested.
     /// A failure like the other: a test that misses its window must not pass.
     NotReached(String),
+}
+
+/// A judgement in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictKind {
+    /// The property holds.
+    Holds,
+    /// The scenario did not get where it wanted to be; a failure.
+    NotReached,
+    /// The property is violated.
+    Violated,
+}
+
+/// One thing that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The invariant's name, e.g. `effect_once`.
+    pub invariant: String,
+    /// `violated` or `not_reached`.
+    pub verdict: VerdictKind,
+    /// Why, with the evidence; may have several lines.
+    pub why: String,
 }
 
 impl Verdict {

@@ -18,21 +18,10 @@ pub struct Lab {
     pub seed: u64,
     /// How many cases the method `fuzz` plays.
     pub cases: u32,
-    /// How far the methods of the tracer go.
-    pub deep: Deep,
+    /// Whether nothing is left out: resumes are killed again, kills are true ones too, and no call is passed over.
+    pub deep: bool,
     /// What a replay command needs beside the scenario, e.g. ` --agent ./mine`.
     pub replay_options: String,
-}
-
-/// How far the methods of the tracer go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Deep {
-    /// How often `exhaust` kills: 2 kills the resume of each state again.
-    pub depth: u8,
-    /// Whether `exhaust` checks its states by true kills.
-    pub real: bool,
-    /// Whether `power`, `faults` and `pause` leave nothing out.
-    pub whole: bool,
 }
 
 impl Lab {

@@ -12,9 +12,9 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, Row};
 use serde_json::Value;
 
+use crate::contract::DB_SUFFIXES;
 use crate::error::LabError;
-use crate::look::facts::{EventRow, StepRow, Tables, TaskRow};
-use crate::look::sandbox::DB_SUFFIXES;
+use crate::look::tables::{EventRow, StepRow, Tables, TaskRow};
 
 /// How long a live reader waits for a database that is busy.
 const BUSY: Duration = Duration::from_secs(5);

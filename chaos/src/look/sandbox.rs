@@ -12,20 +12,13 @@ use tempfile::TempDir;
 use crate::agent::process::{Launch, Outcome, Running};
 use crate::agent::stray::{self, Stray};
 use crate::agent::target::Target;
-use crate::case::inbox;
-use crate::case::plan::{PLAN_FILE, PlanCase};
+use crate::case::plan::PlanCase;
+use crate::contract::{DB_FILE, PLAN_FILE};
 use crate::error::LabError;
-use crate::look::facts::{Snapshot, Tables};
 use crate::look::reader;
+use crate::look::snapshot::Snapshot;
+use crate::look::tables::Tables;
 use crate::schedule::CrashPoint;
-use crate::trace::{Recorder, Traced, Watch, trace};
-
-/// The database's name in the agent's working folder.
-pub const DB_FILE: &str = "state.db";
-
-/// What SQLite appends to the name of a database for the files that its content is in: itself, its log, and the
-/// journal that undoes a change that a cut left half done.
-pub const DB_SUFFIXES: [&str; 3] = ["", "-wal", "-journal"];
 
 /// Where folders go if nobody chooses: memory, where there is such a file system.
 #[must_use]
@@ -51,7 +44,7 @@ impl Sandbox {
     /// A folder or file that cannot be created.
     pub fn new(root: &Path, case: &Arc<PlanCase>) -> Result<Self, LabError> {
         let sandbox = Self::empty(root, case)?;
-        if !case.is_inbox() {
+        if case.kind.is_created() {
             sandbox.write(PLAN_FILE, case.text.as_bytes())?;
         }
         for (name, content) in &case.files {
@@ -66,7 +59,7 @@ impl Sandbox {
     /// A folder that cannot be created.
     pub fn empty(root: &Path, case: &Arc<PlanCase>) -> Result<Self, LabError> {
         let mut builder = tempfile::Builder::new();
-        let made = builder.prefix(crate::agent::folder::PREFIX).tempdir_in(root);
+        let made = builder.prefix(crate::agent::stray::PREFIX).tempdir_in(root);
         let dir = made.map_err(LabError::io("create a folder in", root))?;
         for name in ["world", "lab"] {
             let path = dir.path().join(name);
@@ -114,6 +107,19 @@ impl Sandbox {
         std::fs::write(&path, content).map_err(LabError::io("write", &path))
     }
 
+    /// The agent with `--db state.db` before `args`, to be started here.
+    pub fn launch<'a>(
+        &mut self,
+        target: &'a Target,
+        args: &[impl AsRef<str>],
+        env: &[(&'static str, String)],
+    ) -> Launch<'a> {
+        self.launched += 1;
+        let stem = self.lab().join(format!("p{}", self.launched));
+        let words = ["--db", DB_FILE].into_iter().chain(args.iter().map(AsRef::as_ref));
+        Launch::new(target, words, &self.world(), &stem).env(env.to_vec())
+    }
+
     /// Starts the agent here with `--db state.db` before `args`.
     ///
     /// # Errors
@@ -121,36 +127,10 @@ impl Sandbox {
     pub fn start(
         &mut self,
         target: &Target,
-        args: &[&str],
+        args: &[impl AsRef<str>],
         env: &[(&'static str, String)],
     ) -> Result<Running, LabError> {
-        self.launched += 1;
-        let stem = self.lab().join(format!("p{}", self.launched));
-        let mut words = vec!["--db", DB_FILE];
-        words.extend(args);
-        let world = self.world();
-        Launch::new(target, &words, &world, &stem).env(env.to_vec()).start()
-    }
-
-    /// Runs the agent here to its end like [`Sandbox::start`], under the tracer.
-    ///
-    /// # Errors
-    /// See [`trace`].
-    pub fn traced(
-        &mut self,
-        target: &Target,
-        args: &[&str],
-        env: &[(&'static str, String)],
-        recorder: &mut Recorder,
-        watch: &mut (dyn Watch + Send),
-    ) -> Result<Traced, LabError> {
-        self.launched += 1;
-        let stem = self.lab().join(format!("p{}", self.launched));
-        let mut words = vec!["--db", DB_FILE];
-        words.extend(args);
-        let world = self.world();
-        let launch = Launch::new(target, &words, &world, &stem).env(env.to_vec());
-        trace(&launch, recorder, watch)
+        self.launch(target, args, env).start()
     }
 
     /// Waits for a process of this folder to end.
@@ -209,8 +189,8 @@ impl Sandbox {
     /// # Errors
     /// A file that cannot be read.
     pub fn log(&self) -> Result<Option<Vec<u8>>, LabError> {
-        let path = self.world().join(inbox::LOG);
-        if path.exists() { content(&path).map(Some) } else { Ok(None) }
+        let path = self.case.kind.log().map(|log| self.world().join(log)).filter(|path| path.exists());
+        path.map(|path| content(&path)).transpose()
     }
 
     /// Looks at the folder while no process is at work in it.
@@ -235,14 +215,14 @@ impl Sandbox {
             let name = relative(&root, path);
             if name.starts_with(DB_FILE) {
                 own_files.push(name);
-            } else if !self.case.is_input(&name) && !self.case.is_log(&name) {
+            } else if !self.case.is_input(&name) && self.case.kind.log() != Some(&name) {
                 written.insert(name.clone(), written_at(path)?);
                 world.insert(name, content(path)?);
             }
             Ok(())
         })?;
         own_files.sort();
-        let log = if self.case.is_inbox() { self.log()? } else { None };
+        let log = self.log()?;
         Ok(Snapshot { tables, faults, world, log, damaged_log: None, written, own_files })
     }
 }

@@ -6,37 +6,36 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Method;
-use crate::case::inbox;
+use crate::case::{TASK, inbox};
 use crate::error::LabError;
 use crate::judge;
 use crate::judge::verdict::Verdict;
-use crate::play::prepared::Bench;
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::TASK;
 
 /// See the file's head.
 pub(super) const METHOD: Method =
     Method { name: "baseline", about: "no crash; the reference outcome for all others", scenarios };
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let title = "run twice without a crash".to_owned();
-    let play = |bench: &Bench| Ok(judge(bench));
-    Ok(vec![Scenario::new(METHOD.name, bench, "clean", title, play)])
+    let play = |ready: &Prepared| Ok(judge(ready));
+    Ok(vec![Scenario::new(METHOD.name, ready, "clean", title, play)])
 }
 
-/// The runs were played when the bench was made ready; here they are judged.
-fn judge(bench: &Bench) -> Played {
-    let mut played = Played::judged(bench.baseline.evidence.clone(), &bench.baseline);
+/// The runs were played when the ready was made ready; here they are judged.
+fn judge(ready: &Prepared) -> Played {
+    let mut played = Played::judged(ready.baseline.evidence.clone(), &ready.baseline);
     if played.findings.is_empty() {
-        played.findings = judge::judge(&bench.second, &bench.baseline);
+        played.findings = judge::judge(&ready.second, &ready.baseline);
         for finding in &mut played.findings {
             finding.why = format!("in a second clean run: {}", finding.why);
         }
     }
-    played.and("declared_effects", declared(bench));
-    if bench.case.is_inbox() {
-        let report = bench.baseline.last().world.get(&inbox::report_of(TASK));
-        let must = inbox::results(&bench.case.files);
+    played.and("declared_effects", declared(ready));
+    if let Some(report) = ready.case.kind.report(TASK) {
+        let report = ready.baseline.last().world.get(&report);
+        let must = inbox::results(&ready.case.files);
         played.and("report_of_contract", of_contract(report.map(Vec::as_slice), &must));
     }
     played
@@ -44,11 +43,11 @@ fn judge(bench: &Bench) -> Played {
 
 /// A tool that is declared without an effect and changes files would get no
 /// negative control: nobody would see its effect twice.
-fn declared(bench: &Bench) -> Verdict {
-    let changed = bench.discovery.changed_files.iter();
-    let tools = changed.map(|&step| bench.case.steps[step].tool.as_str());
+fn declared(ready: &Prepared) -> Verdict {
+    let changed = ready.discovery.changed_files.iter();
+    let tools = changed.map(|&step| ready.case.steps[step].tool.as_str());
     let hidden: Vec<String> = tools
-        .filter(|tool| !bench.lab.target.has_effect(tool))
+        .filter(|tool| !ready.lab.target.has_effect(tool))
         .map(|tool| format!("`{tool}` is declared pure and changes files"))
         .collect();
     Verdict::of(&hidden)

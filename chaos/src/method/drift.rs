@@ -5,16 +5,17 @@
 use std::sync::Arc;
 
 use super::Method;
-use crate::agent::process::Ended;
-use crate::case::inbox;
-use crate::case::plan::{PLAN_FILE, PlanCase};
+use crate::agent::process::{Ended, Env};
+use crate::case::plan::PlanCase;
+use crate::case::{TASK, inbox};
+use crate::contract::PLAN_FILE;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Expect, TaskEnd};
+use crate::look::evidence::{Baseline, Expect, TaskEnd};
 use crate::play::model_server::ModelServer;
-use crate::play::prepared::{Bench, baseline_of, clean_run};
+use crate::play::prepared::{Prepared, baseline_of, clean_run};
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Env, Stage, TASK};
+use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -33,64 +34,64 @@ const FOREIGN: &[u8] = b"this is nobody's summary\n";
 /// What the model says before and after the change.
 const ANSWERS: [&str; 2] = ["the first answer", "the second answer"];
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
-    for point in points(bench) {
-        all.push(if bench.case.is_inbox() { late_notes(bench, &point) } else { plan_drift(bench, &point) });
+    for point in points(ready) {
+        all.push(if ready.case.kind.is_created() { plan_drift(ready, &point) } else { late_notes(ready, &point) });
     }
-    all.extend(foreign_results(bench));
-    if let Some(drift) = input_drift(bench)?.map(Arc::new) {
-        all.extend(points(bench).iter().map(|point| world_drift(bench, &drift, point)));
+    all.extend(foreign_results(ready));
+    if let Some(drift) = input_drift(ready)?.map(Arc::new) {
+        all.extend(points(ready).iter().map(|point| world_drift(ready, &drift, point)));
     }
-    if let Some(drift) = model_drift(bench)?.map(Arc::new) {
-        all.extend(points(bench).iter().map(|point| world_drift(bench, &drift, point)));
+    if let Some(drift) = model_drift(ready)?.map(Arc::new) {
+        all.extend(points(ready).iter().map(|point| world_drift(ready, &drift, point)));
     }
     Ok(all)
 }
 
-fn points(bench: &Bench) -> Vec<CrashPoint> {
-    let steps = bench.own_steps().into_iter();
+fn points(ready: &Prepared) -> Vec<CrashPoint> {
+    let steps = ready.own_steps().into_iter();
     let of_step = |step| ["after_effect", "after_commit"].map(|site| CrashPoint::new(site, step));
     steps.flat_map(of_step).collect()
 }
 
 /// The plan file becomes another plan: the frozen one is what counts.
-fn plan_drift(bench: &Arc<Bench>, point: &CrashPoint) -> Scenario {
+fn plan_drift(ready: &Arc<Prepared>, point: &CrashPoint) -> Scenario {
     let title = format!("killed at {point}, another plan in the plan file, resumed");
     let schedule = KillSchedule::points([point]);
     let point = point.clone();
-    let play = move |bench: &Bench| {
-        let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    let play = move |ready: &Prepared| {
+        let mut stage = Stage::single(&ready.lab, &ready.case)?;
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
-        stage.sandbox.write(PLAN_FILE, other_plan(&bench.case).as_bytes())?;
+        stage.sandbox.write(PLAN_FILE, other_plan(&ready.case).as_bytes())?;
         stage.run(TASK, None, Expect::Ends(0), &[])?;
-        Ok(Played::judged(stage.close(TaskEnd::Done), &bench.baseline))
+        Ok(Played::judged(stage.close(TaskEnd::Done), &ready.baseline))
     };
-    Scenario::new(METHOD.name, bench, &format!("plan, {schedule}"), title, play).kills(schedule)
+    Scenario::new(METHOD.name, ready, &format!("plan, {schedule}"), title, play).kills(schedule)
 }
 
 /// Notes come in, before and behind all others, and those that have been counted
 /// are gone: the plan was frozen when the task was created.
-fn late_notes(bench: &Arc<Bench>, point: &CrashPoint) -> Scenario {
+fn late_notes(ready: &Arc<Prepared>, point: &CrashPoint) -> Scenario {
     let title = format!("killed at {point}, new notes in the inbox and those counted removed, resumed");
     let schedule = KillSchedule::points([point]);
     let point = point.clone();
-    let play = move |bench: &Bench| {
-        let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    let play = move |ready: &Prepared| {
+        let mut stage = Stage::single(&ready.lab, &ready.case)?;
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
-        for name in inbox::LATE {
+        for name in ready.case.kind.late() {
             stage.sandbox.write(name, inbox::LATE_TEXT.as_bytes())?;
         }
-        for (step, (note, _)) in inbox::notes(&bench.case.files).enumerate() {
+        for (step, (note, _)) in inbox::notes(&ready.case.files).enumerate() {
             if stage.last().tables.is_done(TASK, step) {
                 let path = stage.sandbox.world().join(note);
                 std::fs::remove_file(&path).map_err(LabError::io("remove", &path))?;
             }
         }
         stage.run(TASK, None, Expect::Ends(0), &[])?;
-        Ok(Played::judged(stage.close(TaskEnd::Done), &bench.baseline))
+        Ok(Played::judged(stage.close(TaskEnd::Done), &ready.baseline))
     };
-    Scenario::new(METHOD.name, bench, &format!("notes, {schedule}"), title, play).kills(schedule)
+    Scenario::new(METHOD.name, ready, &format!("notes, {schedule}"), title, play).kills(schedule)
 }
 
 fn other_plan(case: &PlanCase) -> String {
@@ -101,37 +102,37 @@ fn other_plan(case: &PlanCase) -> String {
 }
 
 /// Somebody else's file under the name of a result: it must not be taken for it.
-fn foreign_results(bench: &Arc<Bench>) -> Vec<Scenario> {
+fn foreign_results(ready: &Arc<Prepared>) -> Vec<Scenario> {
     let before = |step| CrashPoint::new("before_effect", step);
-    let results = bench.baseline.last().world.keys();
+    let results = ready.baseline.last().world.keys();
     let of_step = |name: &String| {
-        let own = bench.own_steps().into_iter();
+        let own = ready.own_steps().into_iter();
         let stem = move |step: usize| name.ends_with(&format!("/{TASK}-{step}.md")).then_some((step, name.clone()));
         own.filter_map(stem).next()
     };
     let found = results.filter_map(of_step);
-    found.map(|(step, name)| foreign_result(bench, &before(step), name)).collect()
+    found.map(|(step, name)| foreign_result(ready, &before(step), name)).collect()
 }
 
-fn foreign_result(bench: &Arc<Bench>, point: &CrashPoint, name: String) -> Scenario {
+fn foreign_result(ready: &Arc<Prepared>, point: &CrashPoint, name: String) -> Scenario {
     let title = format!("killed at {point}, a foreign file under the result's name, resumed");
     let schedule = KillSchedule::points([point]);
     let what = format!("foreign result, {schedule}");
     let point = point.clone();
-    let play = move |bench: &Bench| play_foreign(bench, &point, &name);
-    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
+    let play = move |ready: &Prepared| play_foreign(ready, &point, &name);
+    Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
 /// Ending in failure is right, and so is putting the true result in its place;
 /// calling the step done over a foreign file is not.
-fn play_foreign(bench: &Bench, point: &CrashPoint, name: &str) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+fn play_foreign(ready: &Prepared, point: &CrashPoint, name: &str) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     stage.sandbox.write(name, FOREIGN)?;
     stage.run(TASK, None, Expect::Ends(2), &[])?;
     let last = stage.last();
     let done = last.tables.task(TASK).is_some_and(|row| row.status == "done");
-    let whole = last.world.get(name) == bench.baseline.last().world.get(name);
+    let whole = last.world.get(name) == ready.baseline.last().world.get(name);
     let verdict = if done && !whole {
         Verdict::Violated(format!("the task is done, and `{name}` is somebody else's file"))
     } else {
@@ -155,23 +156,23 @@ struct Drift {
 
 /// `None` where the inputs cannot be changed without breaking the plan, or where
 /// it is not one step alone that reads them.
-fn input_drift(bench: &Bench) -> Result<Option<Drift>, LabError> {
-    let case = changed_inputs(&bench.case);
-    if case.files == bench.case.files {
+fn input_drift(ready: &Prepared) -> Result<Option<Drift>, LabError> {
+    let case = changed_inputs(&ready.case);
+    if case.files == ready.case.files {
         return Ok(None);
     }
-    let new = clean_run(&bench.lab, &Arc::new(case), &[TASK.to_owned()], &Vec::new())?;
+    let new = clean_run(&ready.lab, &Arc::new(case), &[TASK.to_owned()], &Vec::new())?;
     if new.runs[0].outcome.ended != Ended::Exited(0) {
         return Ok(None);
     }
-    Ok(drift("input", bench.baseline.clone(), baseline_of(new, None), bench))
+    Ok(drift("input", ready.baseline.clone(), baseline_of(new, None), ready))
 }
 
 fn changed_inputs(case: &PlanCase) -> PlanCase {
     let mut case = case.clone();
     // Each note is one step's own; only where one step alone reads what changes,
     // there are no more than two outcomes.
-    let one = inbox::notes(&case.files).nth(1).map(|(name, _)| name.to_owned()).filter(|_| case.is_inbox());
+    let one = inbox::notes(&case.files).nth(1).map(|(name, _)| name.to_owned()).filter(|_| !case.kind.is_created());
     let changes = |name: &String| one.as_ref().is_none_or(|one| one == name);
     for (_, content) in case.files.iter_mut().filter(|(name, _)| changes(name)) {
         content.splice(0..0, NEW_LINE.bytes());
@@ -180,57 +181,57 @@ fn changed_inputs(case: &PlanCase) -> PlanCase {
 }
 
 /// `None` where no step asks a model, or the agent refuses to.
-fn model_drift(bench: &Bench) -> Result<Option<Drift>, LabError> {
-    let asks = bench.case.steps.iter().any(|step| step.tool == "summarize");
-    if !asks || bench.case.example_of.is_some() {
+fn model_drift(ready: &Prepared) -> Result<Option<Drift>, LabError> {
+    let asks = ready.case.steps.iter().any(|step| step.tool == "summarize");
+    if !asks || ready.case.example_of.is_some() {
         return Ok(None);
     }
     let server = ModelServer::start(ANSWERS[0])?;
-    let run = || clean_run(&bench.lab, &bench.case, &[TASK.to_owned()], &model_env(&server));
+    let run = || clean_run(&ready.lab, &ready.case, &[TASK.to_owned()], &model_env(&server));
     let old = run()?;
     if old.runs[0].outcome.ended != Ended::Exited(0) {
         return Ok(None);
     }
     server.answers(ANSWERS[1]);
-    Ok(drift("model", baseline_of(old, None), baseline_of(run()?, None), bench))
+    Ok(drift("model", baseline_of(old, None), baseline_of(run()?, None), ready))
 }
 
 fn model_env(server: &ModelServer) -> Env {
     vec![("AGENT_LLM", "ollama".to_owned()), ("OLLAMA_URL", server.url())]
 }
 
-fn drift(word: &'static str, mut old: Baseline, mut new: Baseline, bench: &Bench) -> Option<Drift> {
+fn drift(word: &'static str, mut old: Baseline, mut new: Baseline, ready: &Prepared) -> Option<Drift> {
     let output = |baseline: &Baseline, step| {
         let row = baseline.last().tables.step(TASK, step);
         row.and_then(|row| row.output.clone())
     };
-    let steps = 0..bench.case.steps.len();
+    let steps = 0..ready.case.steps.len();
     let differing: Vec<usize> = steps.filter(|&step| output(&old, step) != output(&new, step)).collect();
-    let reads_differing = |&step: &usize| bench.case.reads(step).iter().any(|from| differing.contains(from));
+    let reads_differing = |&step: &usize| ready.case.reads(step).iter().any(|from| differing.contains(from));
     let mut roots = differing.iter().copied().filter(|step| !reads_differing(step));
     let root = roots.next()?;
     if roots.next().is_some() {
         return None;
     }
-    old.comparable.clone_from(&bench.baseline.comparable);
-    new.comparable.clone_from(&bench.baseline.comparable);
+    old.comparable.clone_from(&ready.baseline.comparable);
+    new.comparable.clone_from(&ready.baseline.comparable);
     Some(Drift { word, old, new, root })
 }
 
-fn world_drift(bench: &Arc<Bench>, drift: &Arc<Drift>, point: &CrashPoint) -> Scenario {
+fn world_drift(ready: &Arc<Prepared>, drift: &Arc<Drift>, point: &CrashPoint) -> Scenario {
     let word = drift.word;
     let title = format!("killed at {point}, another {word}, resumed");
     let schedule = KillSchedule::points([point]);
     let (drift, point) = (Arc::clone(drift), point.clone());
-    let play = move |bench: &Bench| play_world(bench, &drift, &point);
-    Scenario::new(METHOD.name, bench, &format!("{word}, {schedule}"), title, play).kills(schedule)
+    let play = move |ready: &Prepared| play_world(ready, &drift, &point);
+    Scenario::new(METHOD.name, ready, &format!("{word}, {schedule}"), title, play).kills(schedule)
 }
 
-fn play_world(bench: &Bench, drift: &Drift, point: &CrashPoint) -> Result<Played, LabError> {
+fn play_world(ready: &Prepared, drift: &Drift, point: &CrashPoint) -> Result<Played, LabError> {
     let server = ModelServer::start(ANSWERS[0])?;
     let with_model = drift.word == "model";
     let env = if with_model { model_env(&server) } else { Vec::new() };
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &env)?;
     // What was committed stands, what was not is made anew from the new world.
     let committed = stage.last().tables.is_done(TASK, drift.root);
@@ -238,7 +239,7 @@ fn play_world(bench: &Bench, drift: &Drift, point: &CrashPoint) -> Result<Played
     if with_model {
         server.answers(ANSWERS[1]);
     } else {
-        for (name, content) in &changed_inputs(&bench.case).files {
+        for (name, content) in &changed_inputs(&ready.case).files {
             stage.sandbox.write(name, content)?;
         }
     }

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use super::Method;
+use crate::case::TASK;
 use crate::error::LabError;
-use crate::look::facts::TaskEnd;
-use crate::play::prepared::Bench;
+use crate::judge::verdict::VerdictKind;
+use crate::look::evidence::TaskEnd;
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario, play_schedule};
-use crate::play::stage::{HOLD, Stage, TASK};
-use crate::report::model::VerdictKind;
+use crate::play::stage::{HOLD, Stage};
 use crate::schedule::{Kill, KillSchedule, Sign};
 
 /// See the file's head.
@@ -23,27 +24,27 @@ pub(super) const METHOD: Method = Method {
 /// and then the scenario is played again with more time.
 const HOLDS: [f64; 3] = [HOLD, 4.0 * HOLD, 20.0 * HOLD];
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    let steps = bench.own_steps().into_iter();
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
+    let steps = ready.own_steps().into_iter();
     let kills = steps.flat_map(|step| Sign::ALL.map(|sign| Kill::Signal { sign, step }));
-    Ok(kills.map(|kill| scenario(bench, kill)).collect())
+    Ok(kills.map(|kill| scenario(ready, kill)).collect())
 }
 
-fn scenario(bench: &Arc<Bench>, kill: Kill) -> Scenario {
+fn scenario(ready: &Arc<Prepared>, kill: Kill) -> Scenario {
     let title = format!("signalled by {kill} while the step sleeps, resumed");
     let schedule = KillSchedule(vec![kill]);
     let kills = schedule.clone();
-    let play = move |bench: &Bench| play(bench, &kills);
-    Scenario::new(METHOD.name, bench, &schedule.to_string(), title, play).kills(schedule)
+    let play = move |ready: &Prepared| play(ready, &kills);
+    Scenario::new(METHOD.name, ready, &schedule.to_string(), title, play).kills(schedule)
 }
 
-fn play(bench: &Bench, schedule: &KillSchedule) -> Result<Played, LabError> {
+fn play(ready: &Prepared, schedule: &KillSchedule) -> Result<Played, LabError> {
     let mut last = Played::default();
     for hold in HOLDS {
-        let mut stage = Stage::single(&bench.lab, &bench.case)?;
+        let mut stage = Stage::single(&ready.lab, &ready.case)?;
         stage.hold = hold;
         play_schedule(&mut stage, TASK, schedule, &[], &|_| Vec::new())?;
-        last = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
+        last = Played::judged(stage.close(TaskEnd::Done), &ready.baseline);
         if last.verdict() != VerdictKind::NotReached {
             break;
         }

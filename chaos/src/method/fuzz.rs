@@ -11,15 +11,16 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 
 use super::Method;
 use crate::agent::target::Target;
+use crate::case::TASK;
 use crate::case::plan::PlanCase;
 use crate::case::random::RandomPlan;
 use crate::error::LabError;
-use crate::look::facts::TaskEnd;
+use crate::judge::verdict::VerdictKind;
+use crate::look::evidence::TaskEnd;
 use crate::look::lab::Lab;
-use crate::play::prepared::{Bench, baseline_of, clean_run};
+use crate::play::prepared::{Prepared, baseline_of, clean_run};
 use crate::play::scenario::{Played, Scenario, play_schedule};
-use crate::play::stage::{Stage, TASK};
-use crate::report::model::VerdictKind;
+use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill, KillSchedule, Sign};
 
 /// See the file's head.
@@ -55,15 +56,15 @@ pub struct Case {
     pub kills: KillSchedule,
 }
 
-/// Random plans belong to the first plan's bench; a plan of the user's own is
+/// Random plans belong to the first plan's ready; a plan of the user's own is
 /// played as it is under random schedules, and a tool's example is a part of
 /// the random plans.
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    if bench.case.example_of.is_some() {
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
+    if ready.case.example_of.is_some() {
         return Ok(Vec::new());
     }
-    let mut cases = bench.lab.cases;
-    if bench.case.is_inbox() {
+    let mut cases = ready.lab.cases;
+    if !ready.case.kind.is_created() {
         // It is one plan, and there are no random ones to be drawn.
         cases = cases.div_ceil(INBOX_SHARE);
     }
@@ -71,20 +72,20 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     let scenario = |chunk| {
         let count = CHUNK.min(cases - chunk * CHUNK);
         let title = format!("{count} random plans under random kills");
-        let play = move |bench: &Bench| play(bench, chunk, count);
-        Scenario::new(METHOD.name, bench, &format!("chunk-{:03}", chunk + 1), title, play)
+        let play = move |ready: &Prepared| play(ready, chunk, count);
+        Scenario::new(METHOD.name, ready, &format!("chunk-{:03}", chunk + 1), title, play)
     };
     Ok((0..chunks).map(scenario).collect())
 }
 
-fn play(bench: &Bench, chunk: u32, count: u32) -> Result<Played, LabError> {
+fn play(ready: &Prepared, chunk: u32, count: u32) -> Result<Played, LabError> {
     let hunt = RefCell::new(Hunt::default());
     let broken: RefCell<Option<LabError>> = RefCell::new(None);
     let test = |case: Case| {
         if hunt.borrow_mut().is_over() {
             return Ok(());
         }
-        match one(bench, &case) {
+        match one(ready, &case) {
             Ok(played) => hunt.borrow_mut().take(case, played),
             Err(error) => {
                 broken.borrow_mut().get_or_insert(error);
@@ -92,7 +93,7 @@ fn play(bench: &Bench, chunk: u32, count: u32) -> Result<Played, LabError> {
             }
         }
     };
-    let result = runner(&bench.lab, chunk, count).run(&strategy(bench), test);
+    let result = runner(&ready.lab, chunk, count).run(&strategy(ready), test);
     if let Some(error) = broken.into_inner() {
         return Err(error);
     }
@@ -102,7 +103,7 @@ fn play(bench: &Bench, chunk: u32, count: u32) -> Result<Played, LabError> {
     let Hunt { mut sum, failed, .. } = hunt.into_inner();
     match failed {
         None => sum.note = Some(format!("{count} cases")),
-        Some((case, played)) => fail(bench, &case, played, &mut sum)?,
+        Some((case, played)) => fail(ready, &shortened(ready, case)?, played, &mut sum)?,
     }
     Ok(sum)
 }
@@ -141,13 +142,29 @@ impl Hunt {
     }
 }
 
+/// The case without every kill that it fails without as well: proptest may have had
+/// no time left for them.
+fn shortened(ready: &Prepared, mut case: Case) -> Result<Case, LabError> {
+    let mut at = 0;
+    while at < case.kills.0.len() {
+        let mut shorter = case.clone();
+        shorter.kills.0.remove(at);
+        if one(ready, &shorter)?.verdict() == VerdictKind::Holds {
+            at += 1;
+        } else {
+            case = shorter;
+        }
+    }
+    Ok(case)
+}
+
 /// Plays the minimal case once more, to say whether it fails each time.
-fn fail(bench: &Bench, minimal: &Case, failed: Played, sum: &mut Played) -> Result<(), LabError> {
-    let again = one(bench, minimal)?;
-    // A bench that is not the first one is found by its name.
-    sum.subject = Some(match bench.case.is_inbox() {
-        true => format!("fuzz/{}/{}", bench.case.name, minimal.kills),
-        false => format!("fuzz/{}/{}", minimal.plan, minimal.kills),
+fn fail(ready: &Prepared, minimal: &Case, failed: Played, sum: &mut Played) -> Result<(), LabError> {
+    let again = one(ready, minimal)?;
+    sum.subject = Some(match minimal.plan.steps() {
+        // A plan that was not drawn is found by its name.
+        None => format!("fuzz/{}/{}", ready.case.name, minimal.kills),
+        Some(_) => format!("fuzz/{}/{}", minimal.plan, minimal.kills),
     });
     let repeatable = again.verdict() != VerdictKind::Holds;
     let shown = if repeatable { again } else { failed };
@@ -164,8 +181,8 @@ fn fail(bench: &Bench, minimal: &Case, failed: Played, sum: &mut Played) -> Resu
 ///
 /// # Errors
 /// The lab's own failures.
-pub fn one(bench: &Bench, case: &Case) -> Result<Played, LabError> {
-    play_case(&bench.lab, &case.plan.build(&bench.case, &bench.lab.target)?, &case.kills)
+pub fn one(ready: &Prepared, case: &Case) -> Result<Played, LabError> {
+    play_case(&ready.lab, &case.plan.build(&ready.case, &ready.lab.target.examples)?, &case.kills)
 }
 
 /// Plays a random plan under a schedule and judges it.
@@ -176,7 +193,7 @@ pub fn play_case(lab: &Lab, case: &PlanCase, kills: &KillSchedule) -> Result<Pla
     let case = Arc::new(case.clone());
     let clean = clean_run(lab, &case, &[TASK.to_owned()], &Vec::new())?;
     let mut baseline = baseline_of(clean, None);
-    let contract = |spec: &crate::case::plan::StepSpec| crate::agent::target::is_of_contract(&spec.tool);
+    let contract = |spec: &crate::case::plan::StepSpec| crate::contract::is_of_contract(&spec.tool);
     baseline.comparable = case.steps.iter().map(contract).collect();
     // More attempts than kills: the limit has a method of its own.
     let env = [("AGENT_MAX_ATTEMPTS", (MAX_KILLS + 3).to_string())];
@@ -195,36 +212,31 @@ fn runner(lab: &Lab, chunk: u32, count: u32) -> TestRunner {
 }
 
 /// Random plans under random schedules; the user's own plan as it is.
-pub fn strategy(bench: &Bench) -> impl Strategy<Value = Case> + use<> {
-    let plans = if is_built_in(&bench.case) {
-        RandomPlan::strategy(&bench.lab.target, MAX_STEPS).boxed()
+pub fn strategy(ready: &Prepared) -> impl Strategy<Value = Case> + use<> {
+    let plans = if ready.case.is_built_in() {
+        RandomPlan::strategy(&ready.lab.target.examples, MAX_STEPS).boxed()
     } else {
         Just(RandomPlan::fixed()).boxed()
     };
-    let longest = ((bench.baseline.run_seconds() * 1.5e6) as u64).max(1);
-    let given = Arc::clone(&bench.case);
-    let lab = Arc::clone(&bench.lab);
+    let longest = ((ready.baseline.run_seconds() * 1.5e6) as u64).max(1);
+    let given = Arc::clone(&ready.case);
+    let lab = Arc::clone(&ready.lab);
     plans.prop_flat_map(move |plan| {
-        let tools = plan.tools(&given, &lab.target);
-        let kill = kill(&tools, longest, &lab.target, given.is_inbox());
+        let tools = plan.tools(&given, &lab.target.examples);
+        let kill = kill(&tools, longest, &lab.target, given.kind.log().is_some());
         let kills = prop::collection::vec(kill, 0..=MAX_KILLS);
         kills.prop_map(move |kills| Case { plan: plan.clone(), kills: KillSchedule(kills) })
     })
 }
 
-/// Random plans are for the plan that nobody brought.
-fn is_built_in(case: &PlanCase) -> bool {
-    *case == PlanCase::report()
-}
-
-fn kill(tools: &[String], longest: u64, target: &Target, inbox: bool) -> BoxedStrategy<Kill> {
+fn kill(tools: &[String], longest: u64, target: &Target, log: bool) -> BoxedStrategy<Kill> {
     let contract = prop::sample::select(CrashPoint::of_contract(tools.len())).prop_map(Kill::Point);
     let delay = (0..=longest).prop_map(Kill::Delay);
     // Few of these, and early ones: each lets every step before it sleep.
     let signs = vec![Sign::Kill, Sign::Term, Sign::Int];
     let signal =
         (0..tools.len().min(3), prop::sample::select(signs)).prop_map(|(step, sign)| Kill::Signal { sign, step });
-    let further = further_points(tools, target, inbox);
+    let further = further_points(tools, target, log);
     if further.is_empty() {
         return prop_oneof![12 => contract, 7 => delay, 1 => signal].boxed();
     }
@@ -233,13 +245,13 @@ fn kill(tools: &[String], longest: u64, target: &Target, inbox: bool) -> BoxedSt
 }
 
 /// What the agent declares beyond the contract, at the steps where it can be.
-fn further_points(tools: &[String], target: &Target, inbox: bool) -> Vec<CrashPoint> {
+fn further_points(tools: &[String], target: &Target, log: bool) -> Vec<CrashPoint> {
     let Some(inventory) = &target.inventory else {
         return Vec::new();
     };
     let mut points = Vec::new();
-    let of_inbox = if inbox { &inventory.further_crash_points[..] } else { &[] };
-    for site in inventory.crash_points.iter().chain(of_inbox) {
+    let of_log = if log { &inventory.further_crash_points[..] } else { &[] };
+    for site in inventory.crash_points.iter().chain(of_log) {
         match site.scope.as_str() {
             "run" => points.push(CrashPoint { site: site.site.clone(), step: None, hit: 1 }),
             _ => points.extend((0..tools.len()).map(|step| CrashPoint::new(&site.site, step))),

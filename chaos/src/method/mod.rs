@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 use crate::case::plan::PlanCase;
 use crate::error::LabError;
-use crate::play::prepared::Bench;
-use crate::play::scenario::Scenario;
+use crate::play::prepared::Prepared;
+use crate::play::scenario::{Played, Scenario};
 
 /// One way to test an agent.
 pub struct Method {
@@ -34,7 +34,7 @@ pub struct Method {
     /// What it does, in one sentence.
     pub about: &'static str,
     /// Its scenarios for a plan, in a stable order.
-    pub scenarios: fn(&Arc<Bench>) -> Result<Vec<Scenario>, LabError>,
+    pub scenarios: fn(&Arc<Prepared>) -> Result<Vec<Scenario>, LabError>,
 }
 
 /// Every method, in the order in which they run.
@@ -59,31 +59,36 @@ pub const ALL: [Method; 18] = [
     fuzz::METHOD,
 ];
 
-/// Methods that leave the inbox case out, and why.
-const NOT_FOR_INBOX: [(&str, &str); 1] =
-    [(control::METHOD.name, "its steps have no effect of their own that could double")];
-
 impl Method {
     /// Its scenarios for a plan; none where [`Method::why_not`] says so.
     ///
     /// # Errors
     /// The lab's own failures.
-    pub fn scenarios_for(&self, bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-        match self.why_not(&bench.case) {
+    pub fn scenarios_for(&self, ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
+        match self.why_not(&ready.case) {
             Some(_) => Ok(Vec::new()),
-            None => (self.scenarios)(bench),
+            None => (self.scenarios)(ready),
         }
     }
 
     /// Why the method has nothing to do with a case.
     #[must_use]
     pub fn why_not(&self, case: &PlanCase) -> Option<&'static str> {
-        if !case.is_inbox() {
-            return (self.name == log::METHOD.name).then_some("it has no action log");
+        let kind = case.kind;
+        if self.name == log::METHOD.name && kind.log().is_none() {
+            return Some("it has no action log");
         }
-        let not = NOT_FOR_INBOX.iter().find(|(name, _)| *name == self.name);
-        not.map(|(_, why)| *why)
+        let no_effect = self.name == control::METHOD.name && !kind.is_created();
+        no_effect.then_some("its steps have no effect of their own that could double")
     }
+}
+
+/// What a method of the tracer is on a system without one.
+fn not_here(ready: &Arc<Prepared>, method: &'static str) -> Scenario {
+    let title = "not available here: the tracer needs Linux on x86-64 or aarch64".to_owned();
+    let note = title.clone();
+    let play = move |_: &Prepared| Ok(Played { note: Some(note.clone()), ..Played::default() });
+    Scenario::new(method, ready, "not-available", title, play)
 }
 
 /// The method that all others are compared with.

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 
 use super::Method;
+use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Evidence, Expect, RunRecord, TaskEnd};
-use crate::play::prepared::{Bench, task_names};
+use crate::look::evidence::{Evidence, Expect, RunRecord, TaskEnd};
+use crate::play::prepared::{Prepared, task_names};
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{HOLD, Stage, TASK};
+use crate::play::stage::{HOLD, Stage};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -20,40 +21,40 @@ pub(super) const METHOD: Method = Method {
     scenarios,
 };
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    let last = bench.last_step();
-    let steps = bench.own_steps();
-    let points = CrashPoint::of_contract(bench.case.steps.len());
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
+    let last = ready.last_step();
+    let steps = ready.own_steps();
+    let points = CrashPoint::of_contract(ready.case.steps.len());
     let own = points.iter().filter(|point| point.step.is_some_and(|step| steps.contains(&step)));
-    let mut all: Vec<Scenario> = own.map(|point| apart(bench, point, 2)).collect();
-    if bench.case.example_of.is_none() {
+    let mut all: Vec<Scenario> = own.map(|point| apart(ready, point, 2)).collect();
+    if ready.case.example_of.is_none() {
         let late = points.iter().filter(|point| point.step == Some(last));
-        all.extend(late.clone().map(|point| apart(bench, point, 6)));
-        all.extend(late.map(|point| together(bench, point)));
+        all.extend(late.clone().map(|point| apart(ready, point, 6)));
+        all.extend(late.map(|point| together(ready, point)));
     }
     Ok(all)
 }
 
 /// One after another, so that every change has one suspect.
-fn apart(bench: &Arc<Bench>, point: &CrashPoint, count: usize) -> Scenario {
+fn apart(ready: &Arc<Prepared>, point: &CrashPoint, count: usize) -> Scenario {
     let what = format!("{count} tasks, {point}");
     let title = format!("{count} tasks in one database, one killed at {point}, all resumed");
     let schedule = KillSchedule::points([point]);
     let point = point.clone();
-    let play = move |bench: &Bench| play_apart(bench, &point, count);
-    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
+    let play = move |ready: &Prepared| play_apart(ready, &point, count);
+    Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
-fn play_apart(bench: &Bench, point: &CrashPoint, count: usize) -> Result<Played, LabError> {
+fn play_apart(ready: &Prepared, point: &CrashPoint, count: usize) -> Result<Played, LabError> {
     let tasks = task_names(count);
-    let mut stage = Stage::new(&bench.lab, &bench.case, &tasks)?;
+    let mut stage = Stage::new(&ready.lab, &ready.case, &tasks)?;
     let (finished, rest) = tasks[1..].split_at((count - 1) / 2);
     let (waiting, interrupted) = rest.split_at(rest.len() - 1);
     for task in finished {
         stage.run(task, None, Expect::Ends(0), &[])?;
     }
     for task in interrupted {
-        let kill = Kill::Point(CrashPoint::new("after_effect", bench.last_step()));
+        let kill = Kill::Point(CrashPoint::new("after_effect", ready.last_step()));
         stage.run(task, Some(&kill), Expect::Dies, &[])?;
     }
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
@@ -64,23 +65,23 @@ fn play_apart(bench: &Bench, point: &CrashPoint, count: usize) -> Result<Played,
     for task in interrupted {
         stage.run(task, None, Expect::Ends(0), &[])?;
     }
-    judged(bench, stage.close(TaskEnd::Done), count)
+    judged(ready, stage.close(TaskEnd::Done), count)
 }
 
 /// At the same time: a neighbour is at work while the task is killed.
-fn together(bench: &Arc<Bench>, point: &CrashPoint) -> Scenario {
+fn together(ready: &Arc<Prepared>, point: &CrashPoint) -> Scenario {
     let what = format!("together, {point}");
     let title = format!("killed at {point} while a neighbour is at work, resumed");
     let schedule = KillSchedule::points([point]);
     let point = point.clone();
-    let play = move |bench: &Bench| play_together(bench, &point);
-    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
+    let play = move |ready: &Prepared| play_together(ready, &point);
+    Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
-fn play_together(bench: &Bench, point: &CrashPoint) -> Result<Played, LabError> {
+fn play_together(ready: &Prepared, point: &CrashPoint) -> Result<Played, LabError> {
     let tasks = task_names(2);
     let neighbour = &tasks[1];
-    let mut stage = Stage::new(&bench.lab, &bench.case, &tasks)?;
+    let mut stage = Stage::new(&ready.lab, &ready.case, &tasks)?;
     let delay = [("AGENT_STEP_DELAY", HOLD.to_string())];
     let (running, _) = stage.start_and_wait(neighbour, 0, &delay)?;
     let killed = stage.start(TASK, &[("AGENT_CRASH_AT", point.to_string())])?;
@@ -95,11 +96,11 @@ fn play_together(bench: &Bench, point: &CrashPoint) -> Result<Played, LabError> 
     });
     stage.finish(neighbour, running, Expect::Ends(0), true)?;
     stage.run(TASK, None, Expect::Ends(0), &[])?;
-    judged(bench, stage.close(TaskEnd::Done), tasks.len())
+    judged(ready, stage.close(TaskEnd::Done), tasks.len())
 }
 
-fn judged(bench: &Bench, evidence: Evidence, count: usize) -> Result<Played, LabError> {
-    let baseline = bench.baseline_of_tasks(count)?;
+fn judged(ready: &Prepared, evidence: Evidence, count: usize) -> Result<Played, LabError> {
+    let baseline = ready.baseline_of_tasks(count)?;
     let untouched = untouched(&evidence);
     let mut played = Played::judged(evidence, &baseline);
     played.and("neighbours_untouched", untouched);

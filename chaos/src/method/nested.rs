@@ -9,11 +9,12 @@
 use std::sync::{Arc, Mutex};
 
 use super::Method;
+use crate::case::TASK;
 use crate::error::LabError;
-use crate::look::facts::{Expect, TaskEnd};
-use crate::play::prepared::Bench;
+use crate::look::evidence::{Expect, TaskEnd};
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario, play_schedule};
-use crate::play::stage::{Past, Stage, TASK};
+use crate::play::stage::{Left, Stage};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -27,55 +28,55 @@ pub(super) const METHOD: Method = Method {
 /// which halves the processes. A replay plays every kill.
 struct First {
     point: CrashPoint,
-    past: Mutex<Option<Arc<Past>>>,
+    left: Mutex<Option<Arc<Left>>>,
 }
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
-    for point in bench.discovery.clean.iter().filter(|point| matters(bench, point)) {
-        let recorded = bench.discovery.after.get(point).map_or(&[][..], Vec::as_slice);
-        let mut seconds = CrashPoint::of_contract(bench.case.steps.len());
+    for point in ready.discovery.clean.iter().filter(|point| matters(ready, point)) {
+        let recorded = ready.discovery.after.get(point).map_or(&[][..], Vec::as_slice);
+        let mut seconds = CrashPoint::of_contract(ready.case.steps.len());
         let more = recorded.iter().filter(|second| !seconds.contains(second)).cloned();
         seconds.extend(more.collect::<Vec<_>>());
-        if bench.case.is_inbox() {
-            seconds.retain(|second| is_of_inbox(bench, second));
+        if ready.case.kind.log().is_some() {
+            seconds.retain(|second| is_of_inbox(ready, second));
         }
-        let first = Arc::new(First { point: point.clone(), past: Mutex::default() });
-        all.extend(seconds.iter().map(|second| scenario(bench, &first, second)));
+        let first = Arc::new(First { point: point.clone(), left: Mutex::default() });
+        all.extend(seconds.iter().map(|second| scenario(ready, &first, second)));
     }
     Ok(all)
 }
 
 /// In a tool's own example only the last step is the tool; the steps before it
 /// are other tools' business and have their pairs in their own plans.
-fn matters(bench: &Bench, first: &CrashPoint) -> bool {
-    if bench.case.is_inbox() {
-        return is_of_inbox(bench, first);
+fn matters(ready: &Prepared, first: &CrashPoint) -> bool {
+    if ready.case.kind.log().is_some() {
+        return is_of_inbox(ready, first);
     }
-    bench.case.example_of.is_none() || first.step == Some(bench.last_step())
+    ready.case.example_of.is_none() || first.step == Some(ready.last_step())
 }
 
 /// The pairs of the loop and the store are played with other plans. Of the inbox
 /// there are the points of log and report, and the contract's of one step.
-fn is_of_inbox(bench: &Bench, point: &CrashPoint) -> bool {
-    let of_step = point.step.is_none_or(|step| step == bench.last_step());
-    of_step && (point.is_of_contract() || bench.is_of_completion(point))
+fn is_of_inbox(ready: &Prepared, point: &CrashPoint) -> bool {
+    let of_step = point.step.is_none_or(|step| step == ready.last_step());
+    of_step && (point.is_of_contract() || ready.is_of_completion(point))
 }
 
-fn scenario(bench: &Arc<Bench>, first: &Arc<First>, second: &CrashPoint) -> Scenario {
+fn scenario(ready: &Arc<Prepared>, first: &Arc<First>, second: &CrashPoint) -> Scenario {
     let schedule = KillSchedule::points([&first.point, second]);
     let title = format!("killed at {}, then at {second}, resumed", first.point);
     let (first, second) = (Arc::clone(first), KillSchedule::points([second]));
-    let play = move |bench: &Bench| play(bench, &first, &second);
-    Scenario::new(METHOD.name, bench, &schedule.to_string(), title, play).kills(schedule)
+    let play = move |ready: &Prepared| play(ready, &first, &second);
+    Scenario::new(METHOD.name, ready, &schedule.to_string(), title, play).kills(schedule)
 }
 
-fn play(bench: &Bench, first: &First, second: &KillSchedule) -> Result<Played, LabError> {
-    let (past, known) = first.past(bench)?;
-    let mut stage = Stage::after(&bench.lab, &past)?;
-    let recorded = |_| bench.discovery.after.get(&first.point).cloned().unwrap_or_default();
+fn play(ready: &Prepared, first: &First, second: &KillSchedule) -> Result<Played, LabError> {
+    let (left, known) = first.left(ready)?;
+    let mut stage = Stage::after(&ready.lab, &left)?;
+    let recorded = |_| ready.discovery.after.get(&first.point).cloned().unwrap_or_default();
     let unreachable = play_schedule(&mut stage, TASK, second, &[], &recorded)?;
-    let mut played = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
+    let mut played = Played::judged(stage.close(TaskEnd::Done), &ready.baseline);
     if known {
         // The first kill has been counted where it was played.
         played.cycles = played.cycles.saturating_sub(1);
@@ -90,16 +91,16 @@ fn play(bench: &Bench, first: &First, second: &KillSchedule) -> Result<Played, L
 
 impl First {
     /// What the kill leaves, and whether it had been played before.
-    fn past(&self, bench: &Bench) -> Result<(Arc<Past>, bool), LabError> {
-        let mut kept = self.past.lock().map_err(|_| LabError::poisoned())?;
-        if let Some(past) = &*kept {
-            return Ok((Arc::clone(past), true));
+    fn left(&self, ready: &Prepared) -> Result<(Arc<Left>, bool), LabError> {
+        let mut kept = self.left.lock().map_err(|_| LabError::poisoned())?;
+        if let Some(left) = &*kept {
+            return Ok((Arc::clone(left), true));
         }
-        let mut stage = Stage::single(&bench.lab, &bench.case)?;
+        let mut stage = Stage::single(&ready.lab, &ready.case)?;
         let kill = Kill::Point(self.point.clone());
         stage.run(TASK, Some(&kill), Expect::Dies, &[])?;
-        let past = Arc::new(stage.into_past());
-        *kept = Some(Arc::clone(&past));
-        Ok((past, false))
+        let left = Arc::new(stage.into_left());
+        *kept = Some(Arc::clone(&left));
+        Ok((left, false))
     }
 }

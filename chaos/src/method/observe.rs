@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Method;
+use crate::case::TASK;
 use crate::error::LabError;
-use crate::judge::verdict::Verdict;
-use crate::look::facts::{Expect, Tables, TaskEnd};
+use crate::judge::verdict::{Verdict, VerdictKind};
+use crate::look::evidence::{Expect, TaskEnd};
 use crate::look::reader::LiveReader;
-use crate::play::prepared::Bench;
+use crate::look::tables::Tables;
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Stage, TASK};
-use crate::report::model::VerdictKind;
+use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -29,25 +30,25 @@ const POLL: Duration = Duration::from_micros(200);
 /// not seen.
 const DELAYS: [f64; 3] = [0.01, 0.06, 0.4];
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
     let title = "read while it runs".to_owned();
-    all.push(Scenario::new(METHOD.name, bench, "clean", title, |bench| play(bench, None)));
-    for step in bench.own_steps() {
+    all.push(Scenario::new(METHOD.name, ready, "clean", title, |ready| play(ready, None)));
+    for step in ready.own_steps() {
         let point = CrashPoint::new("after_effect", step);
         let title = format!("killed at {point}, read while it resumes");
         let schedule = KillSchedule::points([&point]);
-        let play = move |bench: &Bench| play(bench, Some(&point));
+        let play = move |ready: &Prepared| play(ready, Some(&point));
         let what = schedule.to_string();
-        all.push(Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule));
+        all.push(Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule));
     }
     Ok(all)
 }
 
-fn play(bench: &Bench, point: Option<&CrashPoint>) -> Result<Played, LabError> {
+fn play(ready: &Prepared, point: Option<&CrashPoint>) -> Result<Played, LabError> {
     let mut played = Played::default();
     for delay in DELAYS {
-        played = play_with(bench, point, delay)?;
+        played = play_with(ready, point, delay)?;
         if played.verdict() != VerdictKind::NotReached {
             break;
         }
@@ -55,22 +56,21 @@ fn play(bench: &Bench, point: Option<&CrashPoint>) -> Result<Played, LabError> {
     Ok(played)
 }
 
-fn play_with(bench: &Bench, point: Option<&CrashPoint>, delay: f64) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+fn play_with(ready: &Prepared, point: Option<&CrashPoint>, delay: f64) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     if let Some(point) = point {
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     }
     let open: Vec<usize> =
-        (0..bench.case.steps.len()).filter(|&step| !stage.last().tables.is_done(TASK, step)).collect();
+        (0..ready.case.steps.len()).filter(|&step| !stage.last().tables.is_done(TASK, step)).collect();
     let db = stage.sandbox.db();
     let mut reader = LiveReader::when_ready(&db)?;
     let mut running = stage.start(TASK, &[("AGENT_STEP_DELAY", delay.to_string())])?;
     let mut seen: Vec<Tables> = Vec::new();
     let (mut looks, mut partial) = (0, 0);
-    let name = crate::case::inbox::report_of(TASK);
-    let whole = bench.baseline.last().world.get(&name);
-    let path = stage.sandbox.world().join(&name);
-    let report = bench.case.is_inbox().then_some(&path);
+    let report = ready.case.kind.report(TASK);
+    let whole = report.as_ref().and_then(|name| ready.baseline.last().world.get(name));
+    let report = report.as_ref().map(|name| stage.sandbox.world().join(name));
     loop {
         // The run itself may have to make the database first.
         reader = match reader {
@@ -84,7 +84,7 @@ fn play_with(bench: &Bench, point: Option<&CrashPoint>, delay: f64) -> Result<Pl
                 seen.push(tables);
             }
         }
-        let shown = report.and_then(|report| std::fs::read(report).ok());
+        let shown = report.as_ref().and_then(|report| std::fs::read(report).ok());
         partial += usize::from(shown.is_some_and(|shown| Some(&shown) != whole));
         if running.ended_within(POLL) || running.time_left().is_zero() {
             break;
@@ -95,7 +95,7 @@ fn play_with(bench: &Bench, point: Option<&CrashPoint>, delay: f64) -> Result<Pl
     let states = seen.len();
     stage.observed(seen);
     stage.finish(TASK, running, Expect::Ends(0), true)?;
-    let mut played = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
+    let mut played = Played::judged(stage.close(TaskEnd::Done), &ready.baseline);
     played.and("seen_running", all_seen);
     played.and("report_seen_whole", seen_whole(partial));
     played.note = Some(format!("{looks} looks, {states} states"));

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use super::Method;
+use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Expect, Snapshot, TaskEnd};
-use crate::play::prepared::Bench;
+use crate::look::evidence::{Expect, TaskEnd};
+use crate::look::snapshot::Snapshot;
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Stage, TASK};
+use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -25,29 +27,29 @@ const SITES: [&str; 2] = ["before_effect", "after_effect"];
 /// The contract's attempt limit where nothing is set, and a limit of our own.
 const LIMITS: [(i64, bool); 2] = [(3, false), (1, true)];
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
-    for step in bench.own_steps() {
+    for step in ready.own_steps() {
         for site in SITES {
             for (limit, set) in LIMITS {
-                all.push(scenario(bench, CrashPoint::new(site, step), limit, set));
+                all.push(scenario(ready, CrashPoint::new(site, step), limit, set));
             }
         }
     }
     Ok(all)
 }
 
-fn scenario(bench: &Arc<Bench>, point: CrashPoint, limit: i64, set: bool) -> Scenario {
+fn scenario(ready: &Arc<Prepared>, point: CrashPoint, limit: i64, set: bool) -> Scenario {
     let times = usize::try_from(limit).unwrap_or(1);
     let schedule = KillSchedule::points(std::iter::repeat_n(&point, times));
     let title = format!("killed at {point} each time, given up after {limit} attempts");
     let what = format!("{point} x{limit}");
-    let play = move |bench: &Bench| play(bench, &point, limit, set);
-    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
+    let play = move |ready: &Prepared| play(ready, &point, limit, set);
+    Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
-fn play(bench: &Bench, point: &CrashPoint, limit: i64, set: bool) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+fn play(ready: &Prepared, point: &CrashPoint, limit: i64, set: bool) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     let mut env = Vec::new();
     if set {
         env.push(("AGENT_MAX_ATTEMPTS", limit.to_string()));
@@ -61,7 +63,7 @@ fn play(bench: &Bench, point: &CrashPoint, limit: i64, set: bool) -> Result<Play
     stage.run(TASK, None, Expect::Ends(2), &env)?;
     let evidence = stage.close(TaskEnd::Failed);
     let given_up = given_up(evidence.last(), point.step.unwrap_or(0), limit);
-    let mut played = Played::judged(evidence, &bench.baseline);
+    let mut played = Played::judged(evidence, &ready.baseline);
     played.and("given_up", given_up);
     Ok(played)
 }

@@ -1,7 +1,7 @@
 //! Every disk that a power cut can leave, by the model in [`crate::crash::power`]: each
 //! distinct one is resumed and judged, and what the world had been told must be
-//! found again. Three logs: a task created and run from nothing, a run on a
-//! database whose log is overwritten, and such a run that was killed before. Of
+//! found again. Three trails: a task created and run from nothing, a run on a
+//! database whose WAL is overwritten, and such a run that was killed before. Of
 //! the inbox case two: from nothing, and after a kill with the report in place.
 
 use std::process::Command;
@@ -10,25 +10,27 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::Method;
-use super::exhaust::{is_own, not_here, remark};
-use crate::case::plan::PLAN_FILE;
-use crate::crash::power::acks::{Fact, survived};
+use super::{Method, not_here};
+use crate::agent::process::Env;
+use crate::case::TASK;
+use crate::contract::{DB_FILE, PLAN_FILE};
+use crate::crash::power::acks::{Fact, lost};
 use crate::crash::power::enumerate::Limits;
-use crate::crash::power::log::{Blow, Scribe};
 use crate::crash::power::model::Effect;
-use crate::crash::power::{Log, State, States, What, states};
+use crate::crash::power::trail::{Blow, Scribe};
+use crate::crash::power::{State, States, Trail, What, states};
 use crate::crash::{Image, database};
 use crate::error::LabError;
-use crate::judge::verdict::Verdict;
-use crate::look::facts::{Snapshot, TaskEnd};
+use crate::judge::verdict::{Finding, Verdict, VerdictKind};
+use crate::look::evidence::TaskEnd;
 use crate::look::reader::Keeper;
-use crate::look::sandbox::{DB_FILE, Sandbox};
-use crate::play::prepared::Bench;
+use crate::look::sandbox::Sandbox;
+use crate::look::snapshot::Snapshot;
+use crate::play::prepared::Prepared;
 use crate::play::resume::{Past, create_again, run_again};
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Env, Stage, TASK};
-use crate::report::model::{Finding, VerdictKind};
+use crate::play::stage::Stage;
+use crate::play::taped::remark;
 use crate::schedule::{CallPoint, Kill, KillSchedule};
 use crate::trace::{self, Verb};
 
@@ -48,10 +50,10 @@ const BOUNDED: Limits = Limits { all_up_to: 2, samples: 0, tears: 1, most: 90 };
 /// After so many bad disks at one moment the others are not looked at.
 const ENOUGH: usize = 12;
 
-/// A log with what came before it.
-struct Reel {
+/// A trail with what came before it.
+struct Course {
     name: String,
-    log: Log,
+    trail: Trail,
     /// What was before its first run.
     created: Past,
     /// The first process that is no `create`.
@@ -60,89 +62,88 @@ struct Reel {
     killed: Option<Snapshot>,
 }
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     if !trace::available() {
-        return Ok(vec![not_here(bench, METHOD.name)]);
+        return Ok(vec![not_here(ready, METHOD.name)]);
     }
-    let whole = bench.lab.deep.whole;
-    let example = bench.case.example_of.is_some();
-    let mut reels = Vec::new();
-    if !bench.case.is_inbox() && (whole || !example) {
-        reels.push(fresh(bench)?);
+    let whole = ready.lab.deep;
+    let example = ready.case.example_of.is_some();
+    let mut courses = Vec::new();
+    if ready.case.kind.is_created() && (whole || !example) {
+        courses.push(fresh(ready)?);
     }
-    let (name, record): (_, Record) = if bench.case.is_inbox() { ("fresh", inbox) } else { ("aged", aged) };
-    let first = record(bench, name, None)?;
-    let kills = kills(bench, &first.log);
-    reels.push(first);
+    let (name, record): (_, Record) = if ready.case.kind.is_created() { ("aged", aged) } else { ("fresh", unborn) };
+    let first = record(ready, name, None)?;
+    let kills = kills(ready, &first.trail);
+    courses.push(first);
     for (call, at) in kills {
-        reels.push(record(bench, &format!("after {at}"), Some(call))?);
+        courses.push(record(ready, &format!("after {at}"), Some(call))?);
     }
     let mut all = Vec::new();
-    for reel in reels {
-        all.extend(moments(bench, &Arc::new(reel), if whole { &WHOLE } else { &BOUNDED }));
+    for course in courses {
+        all.extend(moments(ready, &Arc::new(course), if whole { &WHOLE } else { &BOUNDED }));
     }
     Ok(all)
 }
 
 /// Records a run; or two, the first of them killed after so many calls.
-type Record = fn(&Bench, &str, Option<usize>) -> Result<Reel, LabError>;
+type Record = fn(&Prepared, &str, Option<usize>) -> Result<Course, LabError>;
 
 /// A task created and run in a folder that has nothing but the plan.
-fn fresh(bench: &Bench) -> Result<Reel, LabError> {
-    let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
+fn fresh(ready: &Prepared) -> Result<Course, LabError> {
+    let mut sandbox = Sandbox::new(&ready.lab.root, &ready.case)?;
     let base = Image::read(&sandbox.world(), None)?;
-    let mut scribe = Scribe::new(&bench.lab, &sandbox, &base)?;
+    let mut scribe = Scribe::new(&ready.lab, &sandbox, &base)?;
     scribe.process(&mut sandbox, &["create", TASK, PLAN_FILE], &Env::new(), None)?;
     let created = sandbox.look()?;
     scribe.process(&mut sandbox, &["run", TASK], &Env::new(), None)?;
-    let log = scribe.finish();
-    let created = Past::created(log.processes[0].1.clone(), created);
-    Ok(Reel { name: "fresh".to_owned(), log, created, first_run: 1, killed: None })
+    let trail = scribe.finish();
+    let created = Past::created(trail.processes[0].1.clone(), created);
+    Ok(Course { name: "fresh".to_owned(), trail, created, first_run: 1, killed: None })
 }
 
-/// On a database whose log was written before.
-fn aged(bench: &Bench, name: &str, kill_after: Option<usize>) -> Result<Reel, LabError> {
-    let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
-    let create = sandbox.create(&bench.lab.target, TASK)?;
+/// On a database whose WAL was written before.
+fn aged(ready: &Prepared, name: &str, kill_after: Option<usize>) -> Result<Course, LabError> {
+    let mut sandbox = Sandbox::new(&ready.lab.root, &ready.case)?;
+    let create = sandbox.create(&ready.lab.target, TASK)?;
     let created = sandbox.look()?;
     let keeper = Keeper::age(&sandbox.db())?;
-    let base = copied(&bench.lab.root, &sandbox)?;
-    let (log, killed) = runs(bench, &mut sandbox, &base, kill_after)?;
+    let base = copied(&ready.lab.root, &sandbox)?;
+    let (trail, killed) = runs(ready, &mut sandbox, &base, kill_after)?;
     keeper.leave()?;
-    Ok(Reel { name: name.to_owned(), log, created: Past::created(create, created), first_run: 0, killed })
+    Ok(Course { name: name.to_owned(), trail, created: Past::created(create, created), first_run: 0, killed })
 }
 
 /// In a folder that has nothing but the notes: the run creates its task.
-fn inbox(bench: &Bench, name: &str, kill_after: Option<usize>) -> Result<Reel, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+fn unborn(ready: &Prepared, name: &str, kill_after: Option<usize>) -> Result<Course, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     let base = Image::read(&stage.sandbox.world(), None)?;
-    let (log, killed) = runs(bench, &mut stage.sandbox, &base, kill_after)?;
+    let (trail, killed) = runs(ready, &mut stage.sandbox, &base, kill_after)?;
     let created = Past::of(stage.close(TaskEnd::Done));
-    Ok(Reel { name: name.to_owned(), log, created, first_run: 0, killed })
+    Ok(Course { name: name.to_owned(), trail, created, first_run: 0, killed })
 }
 
-/// The log of the runs, and the folder that the killed one left.
+/// The trail of the runs, and the folder that the killed one left.
 fn runs(
-    bench: &Bench,
+    ready: &Prepared,
     sandbox: &mut Sandbox,
     base: &Image,
     kill_after: Option<usize>,
-) -> Result<(Log, Option<Snapshot>), LabError> {
-    let words = bench.case.words(TASK);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut scribe = Scribe::new(&bench.lab, sandbox, base)?;
+) -> Result<(Trail, Option<Snapshot>), LabError> {
+    let words = ready.case.kind.words(TASK);
+    let mut scribe = Scribe::new(&ready.lab, sandbox, base)?;
     let mut killed = None;
     if let Some(call) = kill_after {
         scribe.process(sandbox, &words, &Env::new(), Some(Blow { call, verb: Verb::Kill }))?;
-        killed = Some(look(bench, &scribe.now().image())?);
+        killed = Some(look(ready, &scribe.now().image())?);
     }
     scribe.process(sandbox, &words, &Env::new(), None)?;
     Ok((scribe.finish(), killed))
 }
 
 /// What the lab sees in a folder of this content.
-fn look(bench: &Bench, image: &Image) -> Result<Snapshot, LabError> {
-    let sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+fn look(ready: &Prepared, image: &Image) -> Result<Snapshot, LabError> {
+    let sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
     image.write(&sandbox.world())?;
     sandbox.look()
 }
@@ -150,7 +151,7 @@ fn look(bench: &Bench, image: &Image) -> Result<Snapshot, LabError> {
 /// The folder by way of a copy that another process makes: to open and close the
 /// database's files here would drop the locks of the lab's own connection.
 fn copied(root: &std::path::Path, sandbox: &Sandbox) -> Result<Image, LabError> {
-    let copy = tempfile::Builder::new().prefix(crate::agent::folder::PREFIX).tempdir_in(root);
+    let copy = tempfile::Builder::new().prefix(crate::agent::stray::PREFIX).tempdir_in(root);
     let copy = copy.map_err(LabError::io("create a folder in", root))?;
     let from = sandbox.world().join(".");
     let status = Command::new("cp").arg("-a").arg(&from).arg(copy.path()).status();
@@ -163,9 +164,9 @@ fn copied(root: &std::path::Path, sandbox: &Sandbox) -> Result<Image, LabError> 
 /// Where to kill a run, so that the next one finds an effect that is in the
 /// world, is not recorded, and whose name may not be safe: what it does about
 /// that shows in what a power cut can leave then.
-fn kills(bench: &Bench, log: &Log) -> Vec<(usize, CallPoint)> {
+fn kills(ready: &Prepared, trail: &Trail) -> Vec<(usize, CallPoint)> {
     let mut found = Vec::new();
-    for entry in &log.entries {
+    for entry in &trail.entries {
         let What::Effect(Effect::Name { path, .. } | Effect::Move { to: path, .. } | Effect::Folder { path }) =
             &entry.what
         else {
@@ -177,24 +178,24 @@ fn kills(bench: &Bench, log: &Log) -> Vec<(usize, CallPoint)> {
             found.push((entry.call, entry.at.clone()));
         }
     }
-    let spare = if bench.lab.deep.whole { 0 } else { found.len().saturating_sub(1) };
+    let spare = if ready.lab.deep { 0 } else { found.len().saturating_sub(1) };
     found.split_off(spare)
 }
 
 /// One scenario a moment, with every disk that is possible then and not later.
-fn moments(bench: &Arc<Bench>, reel: &Arc<Reel>, limits: &Limits) -> Vec<Scenario> {
-    let seed = bench.lab.seed_for(&format!("power/{}/{}", bench.case.name, reel.name));
-    let found = states(&reel.log, limits, seed);
+fn moments(ready: &Arc<Prepared>, course: &Arc<Course>, limits: &Limits) -> Vec<Scenario> {
+    let seed = ready.lab.seed_for(&format!("power/{}/{}", ready.case.name, course.name));
+    let found = states(&course.trail, limits, seed);
     let about = format!(
         "at most {} changes pending; {} disks made, {} distinct",
         found.most_pending,
         found.made,
         found.all.len()
     );
-    let own = found.all.iter().filter(|state| is_own(bench, &reel.log.entries[state.moment].at));
+    let own = found.all.iter().filter(|state| ready.is_own(&course.trail.entries[state.moment].at));
     let mut groups: Vec<(CallPoint, Vec<State>)> = Vec::new();
-    for state in drawn(own.collect(), reel.log.entries.len() - 1, limits.most, seed) {
-        let at = &reel.log.entries[state.moment].at;
+    for state in drawn(own.collect(), course.trail.entries.len() - 1, limits.most, seed) {
+        let at = &course.trail.entries[state.moment].at;
         match groups.last_mut() {
             Some((last, states)) if last == at => states.push(state.clone()),
             _ => groups.push((at.clone(), vec![state.clone()])),
@@ -202,7 +203,7 @@ fn moments(bench: &Arc<Bench>, reel: &Arc<Reel>, limits: &Limits) -> Vec<Scenari
     }
     let mut all = Vec::new();
     for (at, states) in groups {
-        all.push(scenario(bench, reel, at, states, &about));
+        all.push(scenario(ready, course, at, states, &about));
     }
     all
 }
@@ -220,19 +221,20 @@ fn drawn(mut states: Vec<&State>, last: usize, most: usize, seed: u64) -> Vec<&S
     states
 }
 
-fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: CallPoint, disks: Vec<State>, about: &str) -> Scenario {
-    let title = format!("{} disks after a power cut at {at}, {}", disks.len(), reel.name);
-    let what = format!("{}/{at}", reel.name);
-    let note = [Some(format!("{} disks here; {about}", disks.len())), remark(reel.log.threads, &reel.log.blind)];
+fn scenario(ready: &Arc<Prepared>, course: &Arc<Course>, at: CallPoint, disks: Vec<State>, about: &str) -> Scenario {
+    let title = format!("{} disks after a power cut at {at}, {}", disks.len(), course.name);
+    let what = format!("{}/{at}", course.name);
+    let note =
+        [Some(format!("{} disks here; {about}", disks.len())), remark(course.trail.threads, &course.trail.blind)];
     let note = note.into_iter().flatten().collect::<Vec<_>>().join("; ");
-    let reel = Arc::clone(reel);
+    let course = Arc::clone(course);
     let schedule = KillSchedule(vec![Kill::Call(at)]);
-    let play = move |bench: &Bench| {
-        let states = States::again(&reel.log);
+    let play = move |ready: &Prepared| {
+        let states = States::again(&course.trail);
         let mut sum = Played { note: Some(note.clone()), ..Played::default() };
         let mut bad = 0;
         for state in &disks {
-            let mut played = judged(bench, &reel, &states, state)?;
+            let mut played = judged(ready, &course, &states, state)?;
             (sum.cycles, sum.checked) = (sum.cycles + 1, sum.checked + played.checked);
             let failed = played.verdict() != VerdictKind::Holds;
             if failed || sum.findings.is_empty() {
@@ -254,7 +256,7 @@ fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: CallPoint, disks: Vec<Stat
         }
         Ok(sum)
     };
-    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
+    Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
 /// A finding with what lay on the disk.
@@ -267,41 +269,41 @@ fn tell(mut finding: Finding, states: &States<'_>, state: &State) -> Finding {
     finding
 }
 
-fn judged(bench: &Bench, reel: &Reel, states: &States<'_>, state: &State) -> Result<Played, LabError> {
-    let entry = &reel.log.entries[state.moment];
+fn judged(ready: &Prepared, course: &Course, states: &States<'_>, state: &State) -> Result<Played, LabError> {
+    let entry = &course.trail.entries[state.moment];
     let image = states.image(state);
-    let seen = Arc::new(database(&bench.lab, &image)?);
-    let survived = survived(&entry.told, &seen.0);
+    let seen = Arc::new(database(&ready.lab, &image)?);
+    let survived = Verdict::of(&lost(&entry.told, &seen.0));
     let stored = entry.told.contains(&Fact::Stored { task: TASK.to_owned() });
     if stored && seen.0.task(TASK).is_none() {
         let mut lost = Played { cycles: 1, ..Played::default() };
         lost.and("acknowledged_survives", survived);
         return Ok(lost);
     }
-    let resumed = if creates(reel, entry.process) {
-        create_again(bench, &image, &seen, &Env::new())?
+    let resumed = if creates(course, entry.process) {
+        create_again(ready, &image, &seen, &Env::new())?
     } else {
-        let whole = &reel.log.processes[entry.process].1;
-        let past = past(reel, entry.process);
-        run_again(bench, &past, &entry.at, whole, &image, &seen, &Env::new())?
+        let whole = &course.trail.processes[entry.process].1;
+        let past = past(course, entry.process);
+        run_again(ready, &past, &entry.at, whole, &image, &seen, &Env::new())?
     };
     let create = if stored { Verdict::Holds } else { resumed.create };
-    let mut played = Played::judged(resumed.evidence, &bench.baseline);
+    let mut played = Played::judged(resumed.evidence, &ready.baseline);
     played.and("whole_or_nothing", create);
     played.and("acknowledged_survives", survived);
     Ok(played)
 }
 
-fn creates(reel: &Reel, process: usize) -> bool {
-    reel.log.processes[process].0.starts_with("create")
+fn creates(course: &Course, process: usize) -> bool {
+    course.trail.processes[process].0.starts_with("create")
 }
 
-fn past(reel: &Reel, process: usize) -> Past {
-    let mut past = reel.created.clone();
-    for killed in reel.first_run..process {
-        let last = reel.log.entries.iter().rev().find(|entry| entry.process == killed);
+fn past(course: &Course, process: usize) -> Past {
+    let mut past = course.created.clone();
+    for killed in course.first_run..process {
+        let last = course.trail.entries.iter().rev().find(|entry| entry.process == killed);
         if let Some(last) = last {
-            past = past.and_killed(&last.at, &reel.log.processes[killed].1, reel.killed.clone());
+            past = past.and_killed(&last.at, &course.trail.processes[killed].1, course.killed.clone());
         }
     }
     past

@@ -7,13 +7,14 @@ use nix::sys::signal::Signal;
 
 use super::Method;
 use crate::agent::process::Ended;
+use crate::case::TASK;
 use crate::error::LabError;
-use crate::judge::verdict::Verdict;
-use crate::look::facts::{Evidence, Expect, Snapshot, TaskEnd};
-use crate::play::prepared::Bench;
+use crate::judge::verdict::{Verdict, VerdictKind};
+use crate::look::evidence::{Evidence, Expect, TaskEnd};
+use crate::look::snapshot::Snapshot;
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{HOLD, Stage, TASK};
-use crate::report::model::VerdictKind;
+use crate::play::stage::{HOLD, Stage};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -30,12 +31,12 @@ const CROWD: usize = 8;
 /// more where they came too late.
 const HOLDS: [f64; 3] = [HOLD, 4.0 * HOLD, 20.0 * HOLD];
 
-type Contest = fn(&Bench, Option<&CrashPoint>, f64) -> Result<Played, LabError>;
+type Contest = fn(&Prepared, Option<&CrashPoint>, f64) -> Result<Played, LabError>;
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    let step = bench.last_step();
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
+    let step = ready.last_step();
     let mut crashes = vec![None, Some(CrashPoint::new("after_effect", step))];
-    if bench.case.example_of.is_none() {
+    if ready.case.example_of.is_none() {
         crashes.push(Some(CrashPoint::new("before_effect", 0)));
         crashes.push(Some(CrashPoint::new("after_commit", step / 2)));
     }
@@ -43,33 +44,33 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
     for crash in crashes {
         for (name, contest) in contests {
-            all.push(scenario(bench, crash.clone(), name, contest));
+            all.push(scenario(ready, crash.clone(), name, contest));
         }
     }
     Ok(all)
 }
 
-fn scenario(bench: &Arc<Bench>, crash: Option<CrashPoint>, name: &str, contest: Contest) -> Scenario {
+fn scenario(ready: &Arc<Prepared>, crash: Option<CrashPoint>, name: &str, contest: Contest) -> Scenario {
     let (what, title) = match &crash {
         None => (name.to_owned(), format!("{name} at once")),
         Some(point) => (format!("{name} after {point}"), format!("killed at {point}, then {name} at once")),
     };
     let schedule = KillSchedule::points(crash.iter());
-    let play = move |bench: &Bench| {
+    let play = move |ready: &Prepared| {
         let mut played = Played::default();
         for hold in HOLDS {
-            played = contest(bench, crash.as_ref(), hold)?;
+            played = contest(ready, crash.as_ref(), hold)?;
             if played.verdict() != VerdictKind::NotReached {
                 break;
             }
         }
         Ok(played)
     };
-    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
+    Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
-fn begin<'a>(bench: &'a Bench, crash: Option<&CrashPoint>) -> Result<Stage<'a>, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+fn begin<'a>(ready: &'a Prepared, crash: Option<&CrashPoint>) -> Result<Stage<'a>, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     if let Some(point) = crash {
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     }
@@ -78,11 +79,11 @@ fn begin<'a>(bench: &'a Bench, crash: Option<&CrashPoint>) -> Result<Stage<'a>, 
 
 /// A second runner while the first one is stopped in the middle of a step, so
 /// that every change would be the second one's.
-fn second(bench: &Bench, crash: Option<&CrashPoint>, hold: f64) -> Result<Played, LabError> {
-    let mut stage = begin(bench, crash)?;
+fn second(ready: &Prepared, crash: Option<&CrashPoint>, hold: f64) -> Result<Played, LabError> {
+    let mut stage = begin(ready, crash)?;
     let tables = &stage.last().tables;
-    let open = (0..bench.case.steps.len()).find(|&step| !tables.is_done(TASK, step));
-    let step = open.unwrap_or_else(|| bench.last_step());
+    let open = (0..ready.case.steps.len()).find(|&step| !tables.is_done(TASK, step));
+    let step = open.unwrap_or_else(|| ready.last_step());
     let delay = [("AGENT_STEP_DELAY", hold.to_string())];
     let (first, seen) = stage.start_and_wait(TASK, step, &delay)?;
     let mut verdict = Verdict::NotReached(format!("the first runner was not seen in step {step}"));
@@ -95,7 +96,7 @@ fn second(bench: &Bench, crash: Option<&CrashPoint>, hold: f64) -> Result<Played
         first.signal(Signal::SIGCONT);
     }
     stage.finish(TASK, first, Expect::Ends(0), true)?;
-    let mut played = Played::judged(stage.close(TaskEnd::Done), &bench.baseline);
+    let mut played = Played::judged(stage.close(TaskEnd::Done), &ready.baseline);
     played.and("refused_changes_nothing", verdict);
     Ok(played)
 }
@@ -105,7 +106,7 @@ fn unchanged(before: &Snapshot, after: &Snapshot) -> Verdict {
     if before.tables != after.tables {
         let known = before.tables.events.len();
         let new = after.tables.events.iter().skip(known);
-        let new: Vec<String> = new.map(crate::look::facts::EventRow::describe).collect();
+        let new: Vec<String> = new.map(crate::look::tables::EventRow::describe).collect();
         complaints.push(format!("the refused runner changed the tables; new events: {new:?}"));
     }
     if before.world != after.world || before.log != after.log {
@@ -114,8 +115,8 @@ fn unchanged(before: &Snapshot, after: &Snapshot) -> Verdict {
     Verdict::of(&complaints)
 }
 
-fn eight(bench: &Bench, crash: Option<&CrashPoint>, hold: f64) -> Result<Played, LabError> {
-    let mut stage = begin(bench, crash)?;
+fn eight(ready: &Prepared, crash: Option<&CrashPoint>, hold: f64) -> Result<Played, LabError> {
+    let mut stage = begin(ready, crash)?;
     let delay = [("AGENT_STEP_DELAY", hold.to_string())];
     let mut crowd = Vec::new();
     for _ in 0..CROWD {
@@ -127,7 +128,7 @@ fn eight(bench: &Bench, crash: Option<&CrashPoint>, hold: f64) -> Result<Played,
     }
     let evidence = stage.close(TaskEnd::Done);
     let contested = contested(&evidence);
-    let mut played = Played::judged(evidence, &bench.baseline);
+    let mut played = Played::judged(evidence, &ready.baseline);
     played.and("contested", contested);
     Ok(played)
 }

@@ -7,13 +7,13 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::Method;
+use crate::case::TASK;
 use crate::error::LabError;
-use crate::judge::verdict::Verdict;
-use crate::look::facts::TaskEnd;
-use crate::play::prepared::Bench;
+use crate::judge::verdict::{Verdict, VerdictKind};
+use crate::look::evidence::TaskEnd;
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario, play_schedule};
-use crate::play::stage::{Stage, TASK};
-use crate::report::model::VerdictKind;
+use crate::play::stage::Stage;
 use crate::schedule::{Kill, KillSchedule};
 
 /// See the file's head.
@@ -32,32 +32,32 @@ const BATCHES: (usize, usize) = (4, 1);
 /// Fewer hits than this are too few.
 const MIN_HITS: usize = 4;
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    let batches = match bench.case.example_of {
-        None if bench.case.is_inbox() => BATCHES.0 / 2,
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
+    let batches = match ready.case.example_of {
+        None if !ready.case.kind.is_created() => BATCHES.0 / 2,
         None => BATCHES.0,
         Some(_) => BATCHES.1,
     };
     let scenario = |batch| {
         let title = format!("{HITS} times killed after a random delay, resumed");
         let what = format!("batch-{batch}");
-        let play = move |bench: &Bench| play(bench, batch);
-        Scenario::new(METHOD.name, bench, &what, title, play)
+        let play = move |ready: &Prepared| play(ready, batch);
+        Scenario::new(METHOD.name, ready, &what, title, play)
     };
     Ok((1..=batches).map(scenario).collect())
 }
 
-fn play(bench: &Bench, batch: usize) -> Result<Played, LabError> {
-    let name = &bench.case.name;
-    let seed = bench.lab.seed_for(&format!("random/{name}/{batch}"));
+fn play(ready: &Prepared, batch: usize) -> Result<Played, LabError> {
+    let name = &ready.case.name;
+    let seed = ready.lab.seed_for(&format!("random/{name}/{batch}"));
     let mut luck = StdRng::seed_from_u64(seed);
-    let mut seconds = clean_seconds(bench);
+    let mut seconds = clean_seconds(ready);
     let mut sum = Played::default();
     let (mut hits, mut trials) = (0, 0);
     while hits < HITS && trials < MAX_TRIALS {
         trials += 1;
         let schedule = delays(&mut luck, seconds);
-        let mut stage = Stage::single(&bench.lab, &bench.case)?;
+        let mut stage = Stage::single(&ready.lab, &ready.case)?;
         play_schedule(&mut stage, TASK, &schedule, &[], &|_| Vec::new())?;
         let evidence = stage.close(TaskEnd::Done);
         let first = &evidence.runs[0];
@@ -66,7 +66,7 @@ fn play(bench: &Bench, batch: usize) -> Result<Played, LabError> {
             // The machine is faster now than when the baseline was played.
             seconds = seconds.min(first.outcome.seconds());
         }
-        let trial = Played::judged(evidence, &bench.baseline);
+        let trial = Played::judged(evidence, &ready.baseline);
         sum.cycles += trial.cycles;
         sum.checked += trial.checked;
         let failed = trial.verdict() != VerdictKind::Holds;
@@ -83,9 +83,9 @@ fn play(bench: &Bench, batch: usize) -> Result<Played, LabError> {
 }
 
 /// How long a run takes: the quicker one of the two clean runs.
-fn clean_seconds(bench: &Bench) -> f64 {
-    let second = bench.second.runs.iter().map(|run| run.outcome.seconds());
-    second.fold(bench.baseline.run_seconds(), f64::min)
+fn clean_seconds(ready: &Prepared) -> f64 {
+    let second = ready.second.runs.iter().map(|run| run.outcome.seconds());
+    second.fold(ready.baseline.run_seconds(), f64::min)
 }
 
 /// One delay in the run's duration, sometimes a second one for the resume.

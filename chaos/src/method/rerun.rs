@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::Method;
-use crate::case::inbox;
-use crate::case::plan::PLAN_FILE;
+use crate::case::{TASK, inbox};
+use crate::contract::PLAN_FILE;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Evidence, Expect, TaskEnd};
-use crate::play::prepared::Bench;
+use crate::look::evidence::{Evidence, Expect, TaskEnd};
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Stage, TASK};
+use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -20,73 +20,73 @@ pub(super) const METHOD: Method =
 /// How often the finished task is run again.
 const AGAIN: usize = 2;
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    let scenario = |what, title: &str, play: fn(&Bench) -> Result<Played, LabError>| {
-        Scenario::new(METHOD.name, bench, what, title.to_owned(), play)
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
+    let scenario = |what, title: &str, play: fn(&Prepared) -> Result<Played, LabError>| {
+        Scenario::new(METHOD.name, ready, what, title.to_owned(), play)
     };
     let mut all = vec![scenario("done", "finished, then run again", done)];
-    let last = KillSchedule::points([&CrashPoint::new("after_commit", bench.last_step())]);
+    let last = KillSchedule::points([&CrashPoint::new("after_commit", ready.last_step())]);
     all.push(scenario("resumed", "killed after the last commit, finished, run again", resumed).kills(last));
-    if bench.case.example_of.is_none() {
+    if ready.case.example_of.is_none() {
         let first = KillSchedule::points([&CrashPoint::new("before_effect", 0)]);
         all.push(scenario("failed", "failed for its crashes, then run again", failed).kills(first));
-        if bench.case.is_inbox() {
+        if ready.case.kind.report(TASK).is_some() {
             let second = KillSchedule::points([&CrashPoint::new("after_commit", 0)]);
             all.push(scenario("no-note", "failed for want of a note, then run again", no_note).kills(second));
         }
-        if bench.case.steps[0].tool == "fetch" {
+        if ready.case.steps[0].tool == "fetch" {
             all.push(scenario("no-input", "failed for want of its input, then run again", no_input));
         }
     }
     Ok(all)
 }
 
-fn done(bench: &Bench) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+fn done(ready: &Prepared) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     stage.run(TASK, None, Expect::Ends(0), &[])?;
-    again(stage, bench, TaskEnd::Done)
+    again(stage, ready, TaskEnd::Done)
 }
 
-fn resumed(bench: &Bench) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
-    let kill = Kill::Point(CrashPoint::new("after_commit", bench.last_step()));
+fn resumed(ready: &Prepared) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let kill = Kill::Point(CrashPoint::new("after_commit", ready.last_step()));
     stage.run(TASK, Some(&kill), Expect::Dies, &[])?;
     stage.run(TASK, None, Expect::Ends(0), &[])?;
-    again(stage, bench, TaskEnd::Done)
+    again(stage, ready, TaskEnd::Done)
 }
 
-fn failed(bench: &Bench) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+fn failed(ready: &Prepared) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     let once = [("AGENT_MAX_ATTEMPTS", "1".to_owned())];
     let kill = Kill::Point(CrashPoint::new("before_effect", 0));
     stage.run(TASK, Some(&kill), Expect::Dies, &once)?;
     stage.run(TASK, None, Expect::Ends(2), &once)?;
-    again(stage, bench, TaskEnd::Failed)
+    again(stage, ready, TaskEnd::Failed)
 }
 
-fn no_input(bench: &Bench) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
-    for name in bench.case.files.keys().filter(|name| *name != PLAN_FILE) {
+fn no_input(ready: &Prepared) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    for name in ready.case.files.keys().filter(|name| *name != PLAN_FILE) {
         let path = stage.sandbox.world().join(name);
         std::fs::remove_file(&path).map_err(LabError::io("remove", &path))?;
     }
     stage.run(TASK, None, Expect::Ends(2), &[])?;
-    again(stage, bench, TaskEnd::Failed)
+    again(stage, ready, TaskEnd::Failed)
 }
 
 /// A note goes missing before its step, so that only the steps after it fail.
-fn no_note(bench: &Bench) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+fn no_note(ready: &Prepared) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     stage.run(TASK, Some(&Kill::Point(CrashPoint::new("after_commit", 0))), Expect::Dies, &[])?;
-    let note = inbox::notes(&bench.case.files).nth(1).map(|(name, _)| stage.sandbox.world().join(name));
+    let note = inbox::notes(&ready.case.files).nth(1).map(|(name, _)| stage.sandbox.world().join(name));
     if let Some(path) = note {
         std::fs::remove_file(&path).map_err(LabError::io("remove", &path))?;
     }
     stage.run(TASK, None, Expect::Ends(2), &[])?;
-    again(stage, bench, TaskEnd::Failed)
+    again(stage, ready, TaskEnd::Failed)
 }
 
-fn again(mut stage: Stage<'_>, bench: &Bench, end: TaskEnd) -> Result<Played, LabError> {
+fn again(mut stage: Stage<'_>, ready: &Prepared, end: TaskEnd) -> Result<Played, LabError> {
     let code = match end {
         TaskEnd::Done => 0,
         TaskEnd::Failed => 2,
@@ -96,7 +96,7 @@ fn again(mut stage: Stage<'_>, bench: &Bench, end: TaskEnd) -> Result<Played, La
     }
     let evidence = stage.close(end);
     let untouched = untouched(&evidence);
-    let mut played = Played::judged(evidence, &bench.baseline);
+    let mut played = Played::judged(evidence, &ready.baseline);
     played.and("nothing_changed", untouched);
     Ok(played)
 }

@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::case::TASK;
 use crate::case::plan::PlanCase;
 use crate::crash::damage::Damage;
 use crate::error::LabError;
-use crate::look::facts::Expect;
+use crate::look::evidence::Expect;
 use crate::look::lab::Lab;
 use crate::play::pool::parallel;
-use crate::play::stage::{Stage, TASK};
+use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill};
 
 /// What recording runs have shown of one plan.
@@ -87,7 +88,7 @@ pub fn discover(lab: &Lab, case: &Arc<PlanCase>, jobs: usize) -> Result<Discover
         }
         found.after.insert(point.clone(), resume.points);
     }
-    if records && case.is_inbox() {
+    if records && case.kind.log().is_some() {
         for damage in Damage::ALL {
             found.damaged.insert(damage, resume_of_damaged(lab, case, damage)?);
         }

@@ -5,7 +5,7 @@ pub mod discover;
 pub mod model_server;
 pub mod pool;
 pub mod prepared;
-pub mod reel;
 pub mod resume;
 pub mod scenario;
 pub mod stage;
+pub mod taped;

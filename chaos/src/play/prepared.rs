@@ -4,17 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::case::inbox;
-use crate::case::plan::PlanCase;
+use crate::agent::process::Env;
+use crate::case::TASK;
+use crate::case::plan::{PlanCase, StepSpec};
 use crate::error::LabError;
-use crate::look::facts::{Baseline, Evidence, Expect, TaskEnd};
+use crate::look::evidence::{Baseline, Evidence, Expect, TaskEnd};
 use crate::look::lab::Lab;
+use crate::look::tables::Tables;
 use crate::play::discover::{Discovery, discover};
-use crate::play::stage::{Env, Stage, TASK};
-use crate::schedule::CrashPoint;
+use crate::play::stage::Stage;
+use crate::schedule::{CallPoint, CrashPoint};
 
 /// What a method has to work with.
-pub struct Bench {
+pub struct Prepared {
     /// The lab.
     pub lab: Arc<Lab>,
     /// The plan.
@@ -34,7 +36,7 @@ pub fn task_names(count: usize) -> Vec<String> {
     (1..=count).map(|number| format!("t{number}")).collect()
 }
 
-impl Bench {
+impl Prepared {
     /// Plays the plan twice without a crash, then records its crash points with
     /// `jobs` processes side by side. Where the baseline fails, nothing is
     /// discovered: there is nothing to compare with.
@@ -44,9 +46,9 @@ impl Bench {
     pub fn prepare(lab: &Arc<Lab>, case: &Arc<PlanCase>, jobs: usize) -> Result<Self, LabError> {
         let tasks = [TASK.to_owned()];
         let mut first = clean_run(lab, case, &tasks, &Vec::new())?;
-        if case.is_inbox() {
+        if !case.kind.is_created() {
             // The agent makes the plan; from here on it is the one that must stand.
-            first.case = Arc::new(inbox::learned(case, &first.last().tables));
+            first.case = Arc::new(learned(case, &first.last().tables));
         }
         let case = &Arc::clone(&first.case);
         let second = clean_run(lab, case, &tasks, &Vec::new())?;
@@ -106,6 +108,14 @@ impl Bench {
         }
     }
 
+    /// Whether a call is this plan's own business: all are, but in a tool's example,
+    /// where all is not wanted, only those of the tool's own step.
+    #[must_use]
+    pub fn is_own(&self, at: &CallPoint) -> bool {
+        let tool = format!(":{}", self.last_step());
+        self.lab.deep || self.case.example_of.is_none() || at.phase.ends_with(&tool)
+    }
+
     /// Whether the agent declares a point for cases with a log or a completion only.
     #[must_use]
     pub fn is_of_completion(&self, point: &CrashPoint) -> bool {
@@ -119,6 +129,19 @@ impl Bench {
         let steps = self.case.steps.iter().enumerate();
         steps.filter(|(_, step)| self.lab.target.has_effect(&step.tool)).map(|(idx, _)| idx).collect()
     }
+}
+
+/// The case in the words in which the agent has stored its plan for [`TASK`]; as
+/// it was where that is no plan of one step for each note.
+fn learned(case: &PlanCase, tables: &Tables) -> PlanCase {
+    let mut learned = case.clone();
+    let steps: Vec<StepSpec> =
+        tables.steps_of(TASK).map(|row| StepSpec { tool: row.tool.clone(), input: row.input.clone() }).collect();
+    if let (Some(row), true) = (tables.task(TASK), steps.len() == case.steps.len()) {
+        learned.goal.clone_from(&row.goal);
+        learned.steps = steps;
+    }
+    learned
 }
 
 /// Creates and runs `tasks` one after another without any crash.
@@ -145,4 +168,21 @@ pub fn baseline_of(first: Evidence, second: Option<&Evidence>) -> Baseline {
         .map(|idx| second.is_some_and(|second| output(&first, idx) == output(second, idx)))
         .collect();
     Baseline { evidence: first, comparable, between: BTreeMap::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::inbox;
+    use crate::testing::Story;
+
+    #[test]
+    fn only_a_plan_of_as_many_steps_as_notes_is_learned() {
+        let mut story = Story::clean();
+        let new = learned(&inbox::case(), &story.last().tables);
+        assert_eq!(new.steps[2].tool, "write_artifact");
+        assert_eq!(new.goal, "Summarize notes into a report");
+        story.last().tables.steps.pop();
+        assert_eq!(learned(&inbox::case(), &story.last().tables).steps, inbox::case().steps);
+    }
 }

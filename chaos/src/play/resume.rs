@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use crate::agent::process::{Ended, Outcome};
-use crate::case::plan::PLAN_FILE;
+use crate::agent::process::{Ended, Env, Outcome};
+use crate::case::TASK;
+use crate::contract::PLAN_FILE;
 use crate::crash::{Image, Seen};
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Evidence, Expect, RunRecord, Snapshot, TaskEnd};
+use crate::look::evidence::{Evidence, Expect, RunRecord, TaskEnd};
 use crate::look::sandbox::Sandbox;
-use crate::play::prepared::Bench;
-use crate::play::stage::{Env, TASK};
+use crate::look::snapshot::Snapshot;
+use crate::play::prepared::Prepared;
 use crate::schedule::{CallPoint, Kill};
 
 /// What happened before the process that was cut.
@@ -74,7 +75,7 @@ pub struct Resumed {
 /// # Errors
 /// The lab's own failures.
 pub fn run_again(
-    bench: &Bench,
+    ready: &Prepared,
     past: &Past,
     at: &CallPoint,
     whole: &Outcome,
@@ -82,11 +83,11 @@ pub fn run_again(
     seen: &Seen,
     env: &Env,
 ) -> Result<Resumed, LabError> {
-    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+    let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
     image.write(&sandbox.world())?;
     let left = sandbox.look_around(seen.0.clone(), seen.1.clone())?;
     let past = past.and_killed(at, whole, Some(left));
-    let evidence = to_the_end(bench, &mut sandbox, past, env)?;
+    let evidence = to_the_end(ready, &mut sandbox, past, env)?;
     Ok(Resumed { evidence, create: Verdict::Holds })
 }
 
@@ -94,27 +95,26 @@ pub fn run_again(
 ///
 /// # Errors
 /// The lab's own failures.
-pub fn create_again(bench: &Bench, image: &Image, seen: &Seen, env: &Env) -> Result<Resumed, LabError> {
-    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+pub fn create_again(ready: &Prepared, image: &Image, seen: &Seen, env: &Env) -> Result<Resumed, LabError> {
+    let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
     image.write(&sandbox.world())?;
-    let running = sandbox.start(&bench.lab.target, &["create", TASK, PLAN_FILE], env)?;
+    let running = sandbox.start(&ready.lab.target, &["create", TASK, PLAN_FILE], env)?;
     let again = sandbox.finish(running)?;
     let stored = seen.0.task(TASK).is_some();
-    let create = whole_or_nothing(bench.case.steps.len(), seen, &again);
+    let create = whole_or_nothing(ready.case.steps.len(), seen, &again);
     // Refused with reason, it is no process that the invariants should judge.
     let creates = if stored && create.holds() { Vec::new() } else { vec![again] };
     let past = Past { creates, created: sandbox.look()?, runs: Vec::new() };
-    Ok(Resumed { evidence: to_the_end(bench, &mut sandbox, past, env)?, create })
+    Ok(Resumed { evidence: to_the_end(ready, &mut sandbox, past, env)?, create })
 }
 
 /// Runs the agent once more on the folder of `sandbox`; the whole story.
 ///
 /// # Errors
 /// The lab's own failures.
-pub fn to_the_end(bench: &Bench, sandbox: &mut Sandbox, past: Past, env: &Env) -> Result<Evidence, LabError> {
-    let words = bench.case.words(TASK);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let running = sandbox.start(&bench.lab.target, &words, env)?;
+pub fn to_the_end(ready: &Prepared, sandbox: &mut Sandbox, past: Past, env: &Env) -> Result<Evidence, LabError> {
+    let words = ready.case.kind.words(TASK);
+    let running = sandbox.start(&ready.lab.target, &words, env)?;
     let outcome = sandbox.finish(running)?;
     let mut runs = past.runs;
     runs.push(RunRecord {
@@ -126,7 +126,7 @@ pub fn to_the_end(bench: &Bench, sandbox: &mut Sandbox, past: Past, env: &Env) -
         after: Some(sandbox.look()?),
     });
     Ok(Evidence {
-        case: Arc::clone(&bench.case),
+        case: Arc::clone(&ready.case),
         tasks: vec![TASK.to_owned()],
         end: TaskEnd::Done,
         creates: past.creates,

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use crate::agent::process::Ended;
+use crate::crash::power::DiskReport;
 use crate::error::LabError;
 use crate::judge;
-use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence, Expect, Tables};
-use crate::play::prepared::Bench;
+use crate::judge::verdict::{Finding, Verdict, VerdictKind};
+use crate::look::evidence::{Baseline, Evidence, Expect};
+use crate::look::tables::Tables;
+use crate::play::prepared::Prepared;
 use crate::play::stage::Stage;
-use crate::report::model::{
-    Cell, ControlReport, DiskReport, Finding, RunTimeline, ScenarioReport, TimelineEvent, VerdictKind,
-};
+use crate::report::model::{Cell, ControlReport, RunTimeline, ScenarioReport, TimelineEvent};
 use crate::schedule::{CrashPoint, Kill, KillSchedule, Sign};
 
 /// What plays a scenario in a fresh folder.
@@ -91,16 +91,16 @@ impl Scenario {
     #[must_use]
     pub fn new(
         method: &'static str,
-        bench: &Arc<Bench>,
+        ready: &Arc<Prepared>,
         what: &str,
         title: String,
-        play: impl Fn(&Bench) -> Result<Played, LabError> + Send + Sync + 'static,
+        play: impl Fn(&Prepared) -> Result<Played, LabError> + Send + Sync + 'static,
     ) -> Self {
-        let kept = Arc::clone(bench);
+        let kept = Arc::clone(ready);
         Self {
-            id: format!("{method}/{}/{what}", bench.case.name),
+            id: format!("{method}/{}/{what}", ready.case.name),
             method,
-            plan: bench.case.name.clone(),
+            plan: ready.case.name.clone(),
             title,
             schedule: KillSchedule::default(),
             cell: None,
@@ -111,7 +111,7 @@ impl Scenario {
     /// With a kill schedule, whose first point is the place in the matrix.
     #[must_use]
     pub fn kills(mut self, schedule: KillSchedule) -> Self {
-        self.cell = schedule.first_point().map(CrashPoint::cell);
+        self.cell = schedule.first_point().map(cell);
         self.schedule = schedule;
         self
     }
@@ -143,6 +143,10 @@ impl Scenario {
         };
         Ok(Done { report, control: played.control, unreachable: played.unreachable })
     }
+}
+
+fn cell(point: &CrashPoint) -> Cell {
+    Cell { site: point.site.clone(), step: point.step, hit: point.hit }
 }
 
 /// A scenario that has been played.

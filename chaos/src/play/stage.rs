@@ -7,17 +7,16 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::agent::process::{Outcome, Running};
+use crate::case::TASK;
 use crate::case::plan::PlanCase;
 use crate::crash::kill_at;
 use crate::error::LabError;
-use crate::look::facts::{Evidence, Expect, RunRecord, Snapshot, TaskEnd};
+use crate::look::evidence::{Evidence, Expect, RunRecord, TaskEnd};
 use crate::look::lab::Lab;
 use crate::look::reader::LiveReader;
 use crate::look::sandbox::Sandbox;
+use crate::look::snapshot::Snapshot;
 use crate::schedule::{CrashPoint, Kill, Sign};
-
-/// Variables for the agent.
-pub type Env = Vec<(&'static str, String)>;
 
 /// Between two looks at a journal that is being written.
 const POLL: Duration = Duration::from_micros(500);
@@ -27,9 +26,6 @@ const STOPPED: Duration = Duration::from_millis(30);
 
 /// How long a step sleeps while the lab waits for its start, in seconds.
 pub const HOLD: f64 = 0.12;
-
-/// The name of the task where there is only one.
-pub const TASK: &str = "t1";
 
 /// A scenario's folder and what was seen in it so far.
 pub struct Stage<'a> {
@@ -43,7 +39,7 @@ pub struct Stage<'a> {
 }
 
 /// A folder that is left as it is, and what was seen in it.
-pub struct Past {
+pub struct Left {
     sandbox: Sandbox,
     evidence: Evidence,
 }
@@ -57,7 +53,7 @@ impl<'a> Stage<'a> {
     pub fn new(lab: &'a Lab, case: &Arc<PlanCase>, tasks: &[String]) -> Result<Self, LabError> {
         let mut sandbox = Sandbox::new(&lab.root, case)?;
         let mut creates = Vec::new();
-        for task in tasks.iter().filter(|_| !case.is_inbox()) {
+        for task in tasks.iter().filter(|_| case.kind.is_created()) {
             creates.push(sandbox.create(&lab.target, task)?);
         }
         let evidence = Evidence {
@@ -83,16 +79,22 @@ impl<'a> Stage<'a> {
 
     /// What has happened so far, to be continued more than once.
     #[must_use]
-    pub fn into_past(self) -> Past {
-        Past { sandbox: self.sandbox, evidence: self.evidence }
+    pub fn into_left(self) -> Left {
+        Left { sandbox: self.sandbox, evidence: self.evidence }
     }
 
-    /// Another continuation of the same past, in a folder of its own.
+    /// Another continuation of the same left, in a folder of its own.
     ///
     /// # Errors
     /// Files that cannot be copied.
-    pub fn after(lab: &'a Lab, past: &Past) -> Result<Self, LabError> {
-        Ok(Self { lab, sandbox: past.sandbox.fork(&lab.root)?, evidence: past.evidence.clone(), hold: HOLD })
+    pub fn after(lab: &'a Lab, left: &Left) -> Result<Self, LabError> {
+        Ok(Self { lab, sandbox: left.sandbox.fork(&lab.root)?, evidence: left.evidence.clone(), hold: HOLD })
+    }
+
+    /// What is played.
+    #[must_use]
+    pub fn case(&self) -> &Arc<PlanCase> {
+        &self.evidence.case
     }
 
     /// The last look at the folder.
@@ -111,7 +113,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Tables that a reader saw while a run was at work.
-    pub fn observed(&mut self, tables: Vec<crate::look::facts::Tables>) {
+    pub fn observed(&mut self, tables: Vec<crate::look::tables::Tables>) {
         self.evidence.observed.extend(tables);
     }
 
@@ -179,8 +181,7 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// See [`Stage::new`].
     pub fn start(&mut self, task: &str, env: &[(&'static str, String)]) -> Result<Running, LabError> {
-        let words = self.evidence.case.words(task);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let words = self.evidence.case.kind.words(task);
         self.sandbox.start(&self.lab.target, &words, env)
     }
 
@@ -203,8 +204,7 @@ impl<'a> Stage<'a> {
                 return Ok((self.sandbox.finish(running)?, in_time));
             }
             Some(Kill::Call(point)) => {
-                let words = self.evidence.case.words(task);
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                let words = self.evidence.case.kind.words(task);
                 return kill_at(self.lab, &mut self.sandbox, &words, &env, point);
             }
             Some(Kill::Signal { sign, step }) => {

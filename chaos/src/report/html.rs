@@ -4,7 +4,7 @@
 use askama::Template;
 
 use super::matrix::{Letter, Matrix, legend};
-use super::model::{ControlReport, MethodReport, Outcome, RunReport, ScenarioReport, VerdictKind};
+use super::model::{Conclusion, ControlReport, MethodReport, RunReport, ScenarioReport, VerdictKind};
 use super::phrase::{self, number, shortened};
 use super::timeline::Timeline;
 use crate::error::LabError;
@@ -123,8 +123,8 @@ impl<'a> Page<'a> {
             detail,
             outcome: phrase::outcome(report.outcome),
             tone: match report.outcome {
-                Outcome::Held => "H",
-                Outcome::CutShort => "N",
+                Conclusion::Held => "H",
+                Conclusion::CutShort => "N",
                 _ => "V",
             },
             sentence: phrase::sentence(report),

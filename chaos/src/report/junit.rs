@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::model::{Outcome, RunReport, ScenarioReport, VerdictKind};
+use super::model::{Conclusion, RunReport, ScenarioReport, VerdictKind};
 use super::phrase;
 use crate::error::LabError;
 
@@ -73,7 +73,7 @@ fn whole(report: &RunReport) -> TestSuite {
         suite.add_test_case(case);
     };
     let sentence = || phrase::sentence(report);
-    let complete = report.outcome != Outcome::CutShort && report.cut_short.is_none();
+    let complete = report.outcome != Conclusion::CutShort && report.cut_short.is_none();
     add("everything that was selected was played", (!complete).then(sentence));
     if let Some(gate) = &report.gate {
         add("the gate is open", (!gate.open).then(|| gate.differences.join("\n")));
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_run_that_was_cut_short_is_an_error_although_every_scenario_held() {
         let mut report = sample::green();
-        report.outcome = Outcome::CutShort;
+        report.outcome = Conclusion::CutShort;
         report.cut_short = Some("the budget ended".to_owned());
         let read = parsed(&report);
         assert_eq!((read.failures, read.errors), (0, 1));

@@ -7,6 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::crash::power::{DiskReport, PendingReport};
+pub use crate::judge::verdict::{Finding, VerdictKind};
+
 /// The version of this form.
 pub const SCHEMA: u32 = 1;
 
@@ -36,7 +39,7 @@ pub struct RunReport {
     /// where neither ran.
     pub cycles_per_second: Option<f64>,
     /// The one word for the whole run; `exit_code` follows from it.
-    pub outcome: Outcome,
+    pub outcome: Conclusion,
     /// What the process ends with, see the table in `exit.rs`.
     pub exit_code: i32,
     /// Why the run did not play everything that was selected, where it did not.
@@ -54,7 +57,7 @@ pub struct RunReport {
 /// How a run as a whole ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum Conclusion {
     /// Everything that was selected was played and held (exit code 0).
     Held,
     /// A property was violated, a kill was not reached or the gate is shut (1).
@@ -126,51 +129,6 @@ pub struct ScenarioReport {
     /// For a power cut that lost something, what lay on the disk.
     #[serde(default)]
     pub disk: Option<DiskReport>,
-}
-
-/// A disk after a power cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskReport {
-    /// The last thing that had happened, in words.
-    pub after: String,
-    /// What had been done and was not synced, in order.
-    pub pending: Vec<PendingReport>,
-    /// The files that the disk shows, with their size in bytes.
-    pub files: Vec<(String, u64)>,
-}
-
-/// One change that was not synced at a power cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PendingReport {
-    /// The change in words, e.g. `link artifacts/t1-2.md`.
-    pub what: String,
-    /// The address of its call, e.g. `write_artifact:2/linkat#1`.
-    pub at: String,
-    /// What became of it: `arrived`, `lost`, or how it was torn.
-    pub fate: String,
-}
-
-/// A judgement in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VerdictKind {
-    /// The property holds.
-    Holds,
-    /// The scenario did not get where it wanted to be; a failure.
-    NotReached,
-    /// The property is violated.
-    Violated,
-}
-
-/// One thing that did not hold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// The invariant's name, e.g. `effect_once`.
-    pub invariant: String,
-    /// `violated` or `not_reached`.
-    pub verdict: VerdictKind,
-    /// Why, with the evidence; may have several lines.
-    pub why: String,
 }
 
 /// A crash point as a place in a matrix.

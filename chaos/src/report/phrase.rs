@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{ControlReport, Outcome, RunReport, ScenarioReport, VerdictKind};
+use super::model::{Conclusion, ControlReport, RunReport, ScenarioReport, VerdictKind};
 
 /// The scenarios that failed: violated ones first, else in the order of the run.
 /// Each with its place in [`RunReport::scenarios`].
@@ -37,13 +37,13 @@ pub(super) fn verdict(verdict: VerdictKind) -> &'static str {
 }
 
 /// How the run ended, in two words.
-pub(super) fn outcome(outcome: Outcome) -> &'static str {
+pub(super) fn outcome(outcome: Conclusion) -> &'static str {
     match outcome {
-        Outcome::Held => "Held",
-        Outcome::Violated => "Violated",
-        Outcome::BaselineFailed => "Baseline failed",
-        Outcome::CutShort => "Cut short",
-        Outcome::ControlSilent => "Control silent",
+        Conclusion::Held => "Held",
+        Conclusion::Violated => "Violated",
+        Conclusion::BaselineFailed => "Baseline failed",
+        Conclusion::CutShort => "Cut short",
+        Conclusion::ControlSilent => "Control silent",
     }
 }
 
@@ -52,18 +52,18 @@ pub(super) fn sentence(report: &RunReport) -> String {
     let word = outcome(report.outcome);
     let played = counted(report.scenarios.len(), "scenario");
     let tail = match report.outcome {
-        Outcome::Held => {
+        Conclusion::Held => {
             format!("every property held in {played}, with {}", counted(report.cycles, "kill-and-resume cycle"))
         }
-        Outcome::Violated => violated(report, &played),
-        Outcome::BaselineFailed => {
+        Conclusion::Violated => violated(report, &played),
+        Conclusion::BaselineFailed => {
             "a plan fails already where nothing is killed, so that nothing else was played".to_owned()
         }
-        Outcome::CutShort => {
+        Conclusion::CutShort => {
             let why = report.cut_short.as_deref().unwrap_or("not everything that was selected was played");
             format!("this is no pass, although all of {played} held: {}", why.trim_end_matches('.'))
         }
-        Outcome::ControlSilent => {
+        Conclusion::ControlSilent => {
             let silent = report.controls.iter().filter(|control| is_silent(control));
             let controls = counted(silent.count(), "negative control");
             format!("{controls} stayed green, so that the lab is blind there and its other verdicts prove little")
@@ -255,12 +255,12 @@ mod tests {
         assert!(red.contains("3 of 23 scenarios failed (2 violated, 1 not reached)"), "{red}");
         assert!(red.contains("the gate is shut (2 differences)"), "{red}");
         let mut report = sample::green();
-        report.outcome = Outcome::CutShort;
+        report.outcome = Conclusion::CutShort;
         report.cut_short = Some("the budget ended".to_owned());
         assert!(sentence(&report).contains("no pass") && sentence(&report).contains("the budget ended"));
-        report.outcome = Outcome::BaselineFailed;
+        report.outcome = Conclusion::BaselineFailed;
         assert!(sentence(&report).contains("where nothing is killed"));
-        report.outcome = Outcome::ControlSilent;
+        report.outcome = Conclusion::ControlSilent;
         report.controls[0].bit = false;
         assert!(sentence(&report).contains("1 negative control stayed green"));
     }

@@ -2,7 +2,7 @@
 //! in red, and one of many scenarios.
 
 use super::model::{
-    Cell, ControlReport, Finding, GateReport, MethodReport, Outcome, RunReport, RunTimeline, SCHEMA, ScenarioReport,
+    Cell, Conclusion, ControlReport, Finding, GateReport, MethodReport, RunReport, RunTimeline, SCHEMA, ScenarioReport,
     TimelineEvent, VerdictKind,
 };
 
@@ -42,7 +42,7 @@ pub(crate) fn green() -> RunReport {
         duration_s: 14.93,
         cycles: scenarios.iter().map(|scenario| scenario.cycles).sum(),
         cycles_per_second: Some(187.2),
-        outcome: Outcome::Held,
+        outcome: Conclusion::Held,
         exit_code: 0,
         cut_short: None,
         methods: Vec::new(),
@@ -75,7 +75,7 @@ pub(crate) fn red() -> RunReport {
     let lost = "the journal says step 2 was never started,\nattempts says 2\nline 3\nline 4\nline 5\nline 6";
     let pair = "nested/report/after_effect:2, before_effect:2";
     fail(&mut report, pair, "journal_replay", VerdictKind::Violated, lost);
-    report.outcome = Outcome::Violated;
+    report.outcome = Conclusion::Violated;
     report.exit_code = 1;
     report.gate = Some(GateReport {
         file: "crash_points.txt".to_owned(),

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use clap::builder::styling::{AnsiColor, Style};
 
 use super::matrix::{Letter, Matrix, legend, side_by_side};
-use super::model::{Finding, MethodReport, Outcome, RunReport, ScenarioReport, VerdictKind};
+use super::model::{Conclusion, Finding, MethodReport, RunReport, ScenarioReport, VerdictKind};
 use super::phrase::{self, counted, harmless, number, shortened};
 
 /// How many failed scenarios are told one by one.
@@ -53,8 +53,8 @@ pub fn summary(report: &RunReport) -> String {
     let facts: Vec<_> = facts.iter().map(|(name, value)| format!("{name} {}", harmless(value))).collect();
     let _ = writeln!(text, "\n{DIM}{}{DIM:#}", facts.join(" · "));
     let style = match report.outcome {
-        Outcome::Held => GREEN.bold(),
-        Outcome::CutShort => YELLOW,
+        Conclusion::Held => GREEN.bold(),
+        Conclusion::CutShort => YELLOW,
         _ => RED,
     };
     let _ = writeln!(text, "{style}{}{style:#}", harmless(&phrase::sentence(report)));

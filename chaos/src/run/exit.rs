@@ -1,7 +1,7 @@
 //! The exit codes of the lab, in one table.
 
 use crate::error::LabError;
-use crate::report::model::Outcome;
+use crate::report::model::Conclusion;
 
 /// What the process `chaos` ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,14 +59,14 @@ impl Exit {
     }
 }
 
-impl From<Outcome> for Exit {
-    fn from(outcome: Outcome) -> Self {
+impl From<Conclusion> for Exit {
+    fn from(outcome: Conclusion) -> Self {
         match outcome {
-            Outcome::Held => Self::Held,
-            Outcome::Violated => Self::Violated,
-            Outcome::BaselineFailed => Self::BaselineFailed,
-            Outcome::CutShort => Self::CutShort,
-            Outcome::ControlSilent => Self::ControlSilent,
+            Conclusion::Held => Self::Held,
+            Conclusion::Violated => Self::Violated,
+            Conclusion::BaselineFailed => Self::BaselineFailed,
+            Conclusion::CutShort => Self::CutShort,
+            Conclusion::ControlSilent => Self::ControlSilent,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::agent::target::Site;
 use crate::error::LabError;
 use crate::look::lab::Lab;
-use crate::play::prepared::Bench;
+use crate::play::prepared::Prepared;
 use crate::report::model::{ControlReport, GateReport};
 use crate::schedule::CrashPoint;
 
@@ -41,13 +41,13 @@ type Line = String;
 pub fn check(
     gate: &Gate,
     lab: &Lab,
-    benches: &[Arc<Bench>],
+    prepared: &[Arc<Prepared>],
     controls: &[ControlReport],
 ) -> Result<GateReport, LabError> {
-    let found = inventory(lab, benches);
-    let mut differences = never_hit(lab, benches);
+    let found = inventory(lab, prepared);
+    let mut differences = never_hit(lab, prepared);
     if gate.with_controls {
-        differences.extend(without_control(lab, benches, controls));
+        differences.extend(without_control(lab, prepared, controls));
     }
     if gate.bless {
         std::fs::write(&gate.file, render(&found)).map_err(LabError::io("write", &gate.file))?;
@@ -63,11 +63,11 @@ pub fn check(
     })
 }
 
-fn inventory(lab: &Lab, benches: &[Arc<Bench>]) -> BTreeSet<Line> {
+fn inventory(lab: &Lab, prepared: &[Arc<Prepared>]) -> BTreeSet<Line> {
     let mut lines = BTreeSet::new();
-    for bench in benches {
-        for point in bench.discovery.all() {
-            let tool = tool_of(bench, &point);
+    for ready in prepared {
+        for point in ready.discovery.all() {
+            let tool = tool_of(ready, &point);
             let effect = match tool {
                 "-" => "-",
                 name => lab.target.tool(name).map_or("undeclared", |tool| &tool.effect),
@@ -79,8 +79,8 @@ fn inventory(lab: &Lab, benches: &[Arc<Bench>]) -> BTreeSet<Line> {
 }
 
 /// The tool in whose step a point was passed.
-fn tool_of<'a>(bench: &'a Bench, point: &CrashPoint) -> &'a str {
-    let step = point.step.and_then(|step| bench.case.steps.get(step));
+fn tool_of<'a>(ready: &'a Prepared, point: &CrashPoint) -> &'a str {
+    let step = point.step.and_then(|step| ready.case.steps.get(step));
     step.map_or("-", |step| &step.tool)
 }
 
@@ -106,20 +106,23 @@ fn compare(pinned: &BTreeSet<Line>, found: &BTreeSet<Line>) -> Vec<String> {
 
 /// What the inventory declares and no recording has shown.
 /// Points of a log or a completion are declared for cases that have one.
-fn never_hit(lab: &Lab, benches: &[Arc<Bench>]) -> Vec<String> {
+fn never_hit(lab: &Lab, prepared: &[Arc<Prepared>]) -> Vec<String> {
     let Some(inventory) = &lab.target.inventory else {
         return Vec::new();
     };
     let mut hit: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for bench in benches {
-        for point in bench.discovery.all() {
-            let tool = tool_of(bench, &point);
+    for ready in prepared {
+        for point in ready.discovery.all() {
+            let tool = tool_of(ready, &point);
             hit.entry(point.site.clone()).or_default().insert(tool);
         }
     }
     let mut missing = Vec::new();
-    let further =
-        if benches.iter().any(|bench| bench.case.is_inbox()) { &inventory.further_crash_points[..] } else { &[] };
+    let further = if prepared.iter().any(|ready| ready.case.kind.log().is_some()) {
+        &inventory.further_crash_points[..]
+    } else {
+        &[]
+    };
     for site in inventory.crash_points.iter().chain(further) {
         if !hit.get(&site.site).is_some_and(|tools| is_passed(site, tools)) {
             missing.push(format!("never hit: the declared point `{}` of a {}", site.site, site.scope));
@@ -143,10 +146,10 @@ fn is_passed(site: &Site, tools: &BTreeSet<&str>) -> bool {
     }
 }
 
-fn without_control(lab: &Lab, benches: &[Arc<Bench>], controls: &[ControlReport]) -> Vec<String> {
-    let effectful: BTreeSet<&str> = benches
+fn without_control(lab: &Lab, prepared: &[Arc<Prepared>], controls: &[ControlReport]) -> Vec<String> {
+    let effectful: BTreeSet<&str> = prepared
         .iter()
-        .flat_map(|bench| &bench.case.steps)
+        .flat_map(|ready| &ready.case.steps)
         .map(|step| step.tool.as_str())
         .chain(lab.target.inventory.iter().flat_map(|i| &i.tools).map(|tool| tool.name.as_str()))
         .filter(|tool| lab.target.has_effect(tool))

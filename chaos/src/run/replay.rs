@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use crate::case::TASK;
 use crate::case::plan::PlanCase;
 use crate::case::random::RandomPlan;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Evidence, TaskEnd};
+use crate::look::evidence::{Evidence, TaskEnd};
 use crate::look::lab::Lab;
 use crate::method::{self, fuzz};
-use crate::play::prepared::Bench;
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Done, Played, Scenario, play_schedule};
-use crate::play::stage::{Stage, TASK};
+use crate::play::stage::Stage;
 use crate::schedule::{Kill, KillSchedule};
 
 /// The method's name of a bare schedule.
@@ -44,23 +45,23 @@ fn find(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usize) -> 
         let known: Vec<_> = plans.iter().map(|case| case.name.as_str()).collect();
         LabError::Usage(format!("there is no plan `{plan}`; there are {}", known.join(", ")))
     })?;
-    let bench = Arc::new(Bench::prepare(lab, case, jobs)?);
-    if !bench.is_sound() {
-        return baseline(&bench);
+    let ready = Arc::new(Prepared::prepare(lab, case, jobs)?);
+    if !ready.is_sound() {
+        return baseline(&ready);
     }
-    let all = method::named(method).map(|method| method.scenarios_for(&bench)).transpose()?;
+    let all = method::named(method).map(|method| method.scenarios_for(&ready)).transpose()?;
     let mut found = all.into_iter().flatten().filter(|scenario| scenario.id == subject);
     match found.next() {
         Some(scenario) => Ok(scenario),
         // Random delays and recordings of another day are schedules all the same.
-        None => of_schedule(&bench, what),
+        None => of_schedule(&ready, what),
     }
 }
 
 /// Where the plan fails without a crash, that is what there is to tell.
-fn baseline(bench: &Arc<Bench>) -> Result<Scenario, LabError> {
+fn baseline(ready: &Arc<Prepared>) -> Result<Scenario, LabError> {
     let method = method::named(method::BASELINE);
-    let scenarios = method.map(|method| method.scenarios_for(bench)).transpose()?;
+    let scenarios = method.map(|method| method.scenarios_for(ready)).transpose()?;
     let first = scenarios.into_iter().flatten().next();
     first.ok_or_else(|| LabError::Internal("there is no baseline".to_owned()))
 }
@@ -69,7 +70,7 @@ fn baseline(bench: &Arc<Bench>) -> Result<Scenario, LabError> {
 fn fuzzed(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], plan: &RandomPlan, what: &str) -> Result<Scenario, LabError> {
     let kills: KillSchedule = what.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
     let given = plans.first().ok_or_else(|| LabError::Usage("there is no plan".to_owned()))?;
-    let case = plan.build(given, &lab.target)?;
+    let case = plan.build(given, &lab.target.examples)?;
     let schedule = kills.clone();
     let lab = Arc::clone(lab);
     Ok(Scenario {
@@ -86,31 +87,31 @@ fn fuzzed(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], plan: &RandomPlan, what: &str
 fn bare(lab: &Arc<Lab>, case: &Arc<PlanCase>, text: &str, jobs: usize) -> Result<Scenario, LabError> {
     // Before any process is started: a slip of the pen should not cost seconds.
     let _: KillSchedule = text.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
-    let bench = Arc::new(Bench::prepare(lab, case, jobs)?);
-    if bench.is_sound() { of_schedule(&bench, text) } else { baseline(&bench) }
+    let ready = Arc::new(Prepared::prepare(lab, case, jobs)?);
+    if ready.is_sound() { of_schedule(&ready, text) } else { baseline(&ready) }
 }
 
-fn of_schedule(bench: &Arc<Bench>, text: &str) -> Result<Scenario, LabError> {
+fn of_schedule(ready: &Arc<Prepared>, text: &str) -> Result<Scenario, LabError> {
     let schedule: KillSchedule = text.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
     let kills = schedule.clone();
     let title = format!("killed by the schedule {schedule}, resumed");
-    let play = move |bench: &Bench| play(bench, &kills);
-    Ok(Scenario::new(NAME, bench, &schedule.to_string(), title, play).kills(schedule))
+    let play = move |ready: &Prepared| play(ready, &kills);
+    Ok(Scenario::new(NAME, ready, &schedule.to_string(), title, play).kills(schedule))
 }
 
 /// Plays any schedule on a plan and judges it.
 ///
 /// # Errors
 /// The lab's own failures.
-pub fn play(bench: &Bench, schedule: &KillSchedule) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+pub fn play(ready: &Prepared, schedule: &KillSchedule) -> Result<Played, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     // Many kills may hit one step; the attempt limit is not what is tested here.
     let limit = (schedule.0.len() + 3).to_string();
     let env = [("AGENT_MAX_ATTEMPTS", limit)];
     play_schedule(&mut stage, TASK, schedule, &env, &|_| Vec::new())?;
     let evidence = stage.close(TaskEnd::Done);
     let (hit, excused) = hit(&evidence, schedule);
-    let mut played = Played::judged(evidence, &bench.baseline);
+    let mut played = Played::judged(evidence, &ready.baseline);
     played.and("hit", hit);
     played.unreachable = excused;
     if excused {

@@ -8,12 +8,13 @@ use crate::agent::live;
 use crate::agent::process::now;
 use crate::case::plan::PlanCase;
 use crate::error::LabError;
+use crate::judge::verdict::VerdictKind;
 use crate::look::lab::Lab;
 use crate::method::{self, BASELINE, Method};
 use crate::play::pool::parallel_while;
-use crate::play::prepared::Bench;
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Done, Scenario};
-use crate::report::model::{ControlReport, MethodReport, Outcome, RunReport, SCHEMA, ScenarioReport, VerdictKind};
+use crate::report::model::{Conclusion, ControlReport, MethodReport, RunReport, SCHEMA, ScenarioReport};
 use crate::run::exit::Exit;
 use crate::run::gate::{self, Gate};
 
@@ -79,20 +80,20 @@ pub fn run(
     tell: Listener<'_>,
 ) -> Result<RunReport, LabError> {
     let mut run = Run::new(lab, options);
-    let mut benches = Vec::new();
+    let mut prepared = Vec::new();
     for case in plans {
         tell(&Progress::Preparing(&case.name));
-        benches.push(Arc::new(Bench::prepare(lab, case, options.jobs)?));
+        prepared.push(Arc::new(Prepared::prepare(lab, case, options.jobs)?));
         run.plans.push(case.name.clone());
     }
-    run.play(method_named(BASELINE)?, &benches, Shard::WHOLE, tell)?;
+    run.play(method_named(BASELINE)?, &prepared, Shard::WHOLE, tell)?;
     if run.scenarios.iter().any(failed) {
-        return Ok(run.finish(Some(Outcome::BaselineFailed), None));
+        return Ok(run.finish(Some(Conclusion::BaselineFailed), None));
     }
     let mut first = 0;
     let mut selected = 0;
     for method in options.methods.iter().filter(|method| method.name != BASELINE) {
-        let count = run.play(method, &benches, options.shard, tell)?;
+        let count = run.play(method, &prepared, options.shard, tell)?;
         selected += count.played;
         first += count.all;
         run.offset = first;
@@ -102,7 +103,7 @@ pub fn run(
         run.cut_short = Some("nothing was selected: no scenario fits".to_owned());
     }
     let gate = match &options.gate {
-        Some(pinned) => Some(gate::check(pinned, lab, &benches, &run.controls)?),
+        Some(pinned) => Some(gate::check(pinned, lab, &prepared, &run.controls)?),
         None => None,
     };
     Ok(run.finish(None, gate))
@@ -119,15 +120,15 @@ pub fn list(
     tell: Listener<'_>,
 ) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
-    let mut benches = Vec::new();
+    let mut prepared = Vec::new();
     for case in plans {
         tell(&Progress::Preparing(&case.name));
-        benches.push(Arc::new(Bench::prepare(lab, case, options.jobs)?));
+        prepared.push(Arc::new(Prepared::prepare(lab, case, options.jobs)?));
     }
     let mut index = 0;
     for method in &options.methods {
-        for bench in &benches {
-            let scenarios = method.scenarios_for(bench)?;
+        for ready in &prepared {
+            let scenarios = method.scenarios_for(ready)?;
             if method.name == BASELINE {
                 all.extend(scenarios);
                 continue;
@@ -189,14 +190,14 @@ impl<'a> Run<'a> {
     fn play(
         &mut self,
         method: &Method,
-        benches: &[Arc<Bench>],
+        prepared: &[Arc<Prepared>],
         shard: Shard,
         tell: Listener<'_>,
     ) -> Result<Count, LabError> {
         let begin = Instant::now();
         let mut scenarios = Vec::new();
-        for bench in benches {
-            scenarios.extend(method.scenarios_for(bench)?);
+        for ready in prepared {
+            scenarios.extend(method.scenarios_for(ready)?);
         }
         let all = scenarios.len();
         let offset = self.offset;
@@ -245,20 +246,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(self, known: Option<Outcome>, gate: Option<crate::report::model::GateReport>) -> RunReport {
+    fn finish(self, known: Option<Conclusion>, gate: Option<crate::report::model::GateReport>) -> RunReport {
         let silent = |control: &ControlReport| control.must_bite && !control.bit;
         let shut = gate.as_ref().is_some_and(|gate| !gate.open);
         // A silent control is a failed scenario too; it has a code of its own.
         let silent_ids: Vec<&String> = self.controls.iter().filter(|c| silent(c)).map(|c| &c.scenario).collect();
         let violated = self.scenarios.iter().any(|report| failed(report) && !silent_ids.contains(&&report.id));
         let outcome = known.unwrap_or(if violated || (shut && silent_ids.is_empty()) {
-            Outcome::Violated
+            Conclusion::Violated
         } else if !silent_ids.is_empty() {
-            Outcome::ControlSilent
+            Conclusion::ControlSilent
         } else if self.cut_short.is_some() {
-            Outcome::CutShort
+            Conclusion::CutShort
         } else {
-            Outcome::Held
+            Conclusion::Held
         });
         RunReport {
             schema: SCHEMA,

@@ -10,7 +10,7 @@ mod point;
 pub use call::CallPoint;
 pub use kill::{Kill, Sign};
 pub use parse::ParseError;
-pub use point::{CONTRACT_SITES, CrashPoint};
+pub use point::CrashPoint;
 
 use std::fmt;
 use std::str::FromStr;

@@ -2,11 +2,7 @@
 
 use std::fmt;
 
-use crate::report::model::Cell;
-
-/// The sites that every agent fires for every step, in the order in which it
-/// passes them. Restated here on purpose: the lab takes nobody's word for it.
-pub const CONTRACT_SITES: [&str; 3] = ["before_effect", "after_effect", "after_commit"];
+use crate::contract::CRASH_SITES;
 
 /// `site[:step][#hit]`, the form of `AGENT_CRASH_AT`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,19 +25,13 @@ impl CrashPoint {
     /// The contract's points of a plan of `steps` steps, in running order.
     #[must_use]
     pub fn of_contract(steps: usize) -> Vec<Self> {
-        (0..steps).flat_map(|step| CONTRACT_SITES.map(|site| Self::new(site, step))).collect()
+        (0..steps).flat_map(|step| CRASH_SITES.map(|site| Self::new(site, step))).collect()
     }
 
     /// Whether every agent has this point (in a plan that is long enough).
     #[must_use]
     pub fn is_of_contract(&self) -> bool {
-        self.hit == 1 && self.step.is_some() && CONTRACT_SITES.contains(&self.site.as_str())
-    }
-
-    /// Its place in a matrix.
-    #[must_use]
-    pub fn cell(&self) -> Cell {
-        Cell { site: self.site.clone(), step: self.step, hit: self.hit }
+        self.hit == 1 && self.step.is_some() && CRASH_SITES.contains(&self.site.as_str())
     }
 }
 

@@ -23,7 +23,7 @@ mod tracer;
 pub use call::{Call, Class, Done, Verb, Watch};
 pub use op::{FileId, Op};
 pub use record::Recorder;
-pub use tracer::{Traced, trace};
+pub use tracer::{Start, Traced, WRAPPER, trace};
 
 /// Whether the tracer works on this system.
 #[must_use]

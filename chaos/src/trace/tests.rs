@@ -57,13 +57,15 @@ fn run_within(command: &str, mut eye: Eye, deadline: Duration) -> Ran {
     let dir = tempfile::tempdir().expect("dir");
     let world = dir.path().join("world");
     std::fs::create_dir(&world).expect("dir");
-    let mut target = Target::new(command, dir.path(), Vec::new()).expect("words");
-    target.deadline = deadline;
-    let launch = Launch::new(&target, &[], &world, &dir.path().join("p"));
+    let target = Target::new(command, dir.path(), Vec::new()).expect("words");
+    let launch = Launch::new(&target, [], &world, &dir.path().join("p"));
     let mut recorder = Recorder::new(&world).expect("recorder");
-    let traced = trace(&launch, &mut recorder, &mut eye).expect("trace");
-    let survivors = traced.outcome.survivors.iter().map(|stray| stray.command.clone()).collect();
-    Ran { eye, ended: traced.outcome.ended, stdout: traced.outcome.stdout, dir, threads: traced.threads, survivors }
+    let printed = launch.printed();
+    let begin = Start { command: launch.command(&WRAPPER).expect("a command"), given: command, printed, deadline };
+    let traced = trace(begin, &mut recorder, &mut eye).expect("trace");
+    let survivors = traced.survivors.iter().map(|stray| stray.command.clone()).collect();
+    let stdout = std::fs::read_to_string(&launch.printed()[0]).expect("read");
+    Ran { eye, ended: traced.ended, stdout, dir, threads: traced.threads, survivors }
 }
 
 fn run(command: &str, eye: Eye) -> Ran {
@@ -71,11 +73,11 @@ fn run(command: &str, eye: Eye) -> Ran {
 }
 
 fn shell(script: &str, eye: Eye) -> Ran {
-    run(&format!("sh -c {}", crate::agent::words::quote(script)), eye)
+    run(&format!("sh -c {}", shell_words::quote(script)), eye)
 }
 
 fn python(script: &str, eye: Eye) -> Ran {
-    run(&format!("python3 -c {}", crate::agent::words::quote(script)), eye)
+    run(&format!("python3 -c {}", shell_words::quote(script)), eye)
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The loop: start the agent, stop it at its calls, ask the watch, let it go on.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::process::Stdio;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -16,22 +17,36 @@ use super::arch::{self, Regs, Side};
 use super::call::{Class, Done, Verb, Watch};
 use super::record::{Pending, Recorder};
 use crate::agent::live;
-use crate::agent::process::{Ended, Launch, Outcome, now};
+use crate::agent::process::Ended;
 use crate::agent::stray::{GRACE, Stray};
 use crate::error::LabError;
 
 /// Waits to be traced before it becomes the agent: `read` ends when the lab
 /// closes the pipe.
-const WRAPPER: [&str; 4] = ["sh", "-c", "read -r _; exec \"$@\" </dev/null", "sh"];
+pub const WRAPPER: [&str; 4] = ["sh", "-c", "read -r _; exec \"$@\" </dev/null", "sh"];
 
 /// How long a thread may take to stand still; one that waits in the kernel for
 /// another thread of the agent cannot, and need not: it does nothing either.
 const FREEZE: Duration = Duration::from_millis(20);
 
+/// What is about to be traced.
+pub struct Start<'a> {
+    /// The agent's command, with the words of [`WRAPPER`] before it.
+    pub command: Command,
+    /// The same for people.
+    pub given: &'a str,
+    /// The files that keep what it prints.
+    pub printed: [PathBuf; 2],
+    /// How long it may take.
+    pub deadline: Duration,
+}
+
 /// A process that was traced to its end.
 pub struct Traced {
     /// How it ended.
-    pub outcome: Outcome,
+    pub ended: Ended,
+    /// What outlived it, and was ended.
+    pub survivors: Vec<Stray>,
     /// The most threads and children that were there at the same time.
     pub threads: usize,
 }
@@ -42,10 +57,10 @@ pub struct Traced {
 /// # Errors
 /// A system without such a tracer, an agent that cannot be started or traced,
 /// and what the watch itself fails with.
-pub fn trace(launch: &Launch<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + Send)) -> Result<Traced, LabError> {
+pub fn trace(begin: Start<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + Send)) -> Result<Traced, LabError> {
     // Only the thread that traces may ask, and its end kills the agent.
     std::thread::scope(|scope| {
-        let tracer = scope.spawn(|| start(launch, recorder, watch));
+        let tracer = scope.spawn(|| start(begin, recorder, watch));
         tracer.join().unwrap_or_else(|_| Err(LabError::Internal("the tracer panicked".to_owned())))
     })
 }
@@ -54,14 +69,12 @@ fn failed(what: &'static str) -> impl Fn(Errno) -> LabError {
     move |errno| LabError::Internal(format!("the tracer cannot {what}: {errno}"))
 }
 
-fn start(launch: &Launch<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + Send)) -> Result<Traced, LabError> {
-    let mut command = launch.command(&WRAPPER)?;
+fn start(begin: Start<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + Send)) -> Result<Traced, LabError> {
+    let Start { mut command, given, printed, deadline } = begin;
     command.stdin(Stdio::piped());
-    recorder.prints_to(launch.printed());
-    let started_at = now();
+    recorder.prints_to(printed);
     let started = live::spawn(&mut command);
-    let (mut child, group) =
-        started.map_err(|source| LabError::Spawn { command: launch.given().to_owned(), source })?;
+    let (mut child, group) = started.map_err(|source| LabError::Spawn { command: given.to_owned(), source })?;
     let leader = group.id();
     let options = Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_EXITKILL
@@ -85,10 +98,9 @@ fn start(launch: &Launch<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + 
     };
     let result = std::thread::scope(|scope| {
         let (over, is_over) = channel::<()>();
-        let time = launch.time();
         let hung = &hung;
         scope.spawn(move || {
-            if is_over.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+            if is_over.recv_timeout(deadline) == Err(RecvTimeoutError::Timeout) {
                 hung.store(true, Ordering::SeqCst);
                 let _ = killpg(leader, Signal::SIGKILL);
             }
@@ -104,8 +116,7 @@ fn start(launch: &Launch<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + 
         return Err(error);
     }
     let ended = if hung.into_inner() { Ended::Hung } else { tracer.ended.unwrap_or(Ended::Hung) };
-    let (threads, survivors) = (tracer.threads, std::mem::take(&mut tracer.survivors));
-    Ok(Traced { outcome: launch.outcome(started_at, ended, survivors)?, threads })
+    Ok(Traced { ended, survivors: std::mem::take(&mut tracer.survivors), threads: tracer.threads })
 }
 
 /// A call between its two stops.

@@ -73,7 +73,7 @@ fn a_command_line_without_sense_ends_in_64() {
     for (args, word) in [
         (vec!["run", "--method", "prayer"], "there are baseline, points"),
         (vec!["run", "--agent", "/no/such/agent"], "/no/such/agent"),
-        (vec!["run", "--agent", "python3 'x"], "a quote is not closed"),
+        (vec!["run", "--agent", "python3 'x"], "missing closing quote"),
         (vec!["run", "--shard", "3/2"], "i/n"),
         (vec!["run", "--budget", "soon"], "90s"),
         (vec!["run", "--plan", "/no/such/plan", "--agent", "true"], "/no/such/plan"),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use chaos::agent::target::Target;
 use chaos::case::plan::PlanCase;
-use chaos::look::lab::{Deep, Lab};
+use chaos::look::lab::Lab;
 use chaos::look::sandbox::default_root;
 use chaos::method::fuzz;
-use chaos::play::prepared::Bench;
+use chaos::play::prepared::Prepared;
 use chaos::report::model::VerdictKind;
 use predicates::str::contains;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -25,19 +25,19 @@ fn random_plans_survive_random_kills() {
         root: default_root(),
         seed: 1,
         cases: CASES,
-        deep: Deep::default(),
+        deep: false,
         replay_options: String::new(),
     });
-    let bench = Bench::prepare(&lab, &Arc::new(PlanCase::report()), 2).expect("a bench");
+    let ready = Prepared::prepare(&lab, &Arc::new(PlanCase::report()), 2).expect("a plan made ready");
     let config = Config { cases: CASES, max_shrink_iters: 20, failure_persistence: None, ..Config::default() };
     let property = |case| {
-        let played = fuzz::one(&bench, &case).map_err(|e| TestCaseError::fail(e.to_string()))?;
+        let played = fuzz::one(&ready, &case).map_err(|e| TestCaseError::fail(e.to_string()))?;
         match played.verdict() {
             VerdictKind::Holds => Ok(()),
             _ => Err(TestCaseError::fail(format!("{:#?}", played.findings))),
         }
     };
-    let result = TestRunner::new(config).run(&fuzz::strategy(&bench), property);
+    let result = TestRunner::new(config).run(&fuzz::strategy(&ready), property);
     if let Err(error) = result {
         panic!("{error}");
     }

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::judge::verdict::Verdict;
-use crate::look::facts::Tables;
+use crate::look::tables::Tables;
 
 /// Something that was told.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +51,7 @@ pub fn facts(tables: &Tables) -> Facts {
     facts
 }
 
-/// Of the moments of a log, what was told at each: what the tables showed before
+/// Of the moments of a trail, what was told at each: what the tables showed before
 /// the last thing that was no sync. A commit is told once its process does
 /// anything else, because a reader, a printed line or an exit code may then rest
 /// on it; the sync itself still belongs to the commit.
@@ -71,12 +70,11 @@ pub fn told<'a>(moments: impl IntoIterator<Item = (bool, &'a Tables)>, at_first:
     all
 }
 
-/// Whether everything that was told is still there.
+/// What was told and is no longer there, in words.
 #[must_use]
-pub fn survived(told: &Facts, left: &Tables) -> Verdict {
+pub fn lost(told: &Facts, left: &Tables) -> Vec<String> {
     let left = facts(left);
-    let lost: Vec<String> = told.difference(&left).map(ToString::to_string).collect();
-    Verdict::of(&lost)
+    told.difference(&left).map(ToString::to_string).collect()
 }
 
 impl std::fmt::Display for Fact {
@@ -112,16 +110,16 @@ mod tests {
         let mut story = Story::clean();
         let tables = story.last().tables.clone();
         let told = facts(&tables);
-        assert!(survived(&told, &tables).holds());
-        assert!(!survived(&told, &Tables::default()).holds());
+        assert_eq!(lost(&told, &tables), Vec::<String>::new());
+        assert!(!lost(&told, &Tables::default()).is_empty());
         let mut left = tables.clone();
         left.steps[1].status = "pending".to_owned();
-        assert!(!survived(&told, &left).holds());
+        assert!(!lost(&told, &left).is_empty());
         let mut left = tables.clone();
         left.steps[1].output = Some("other".into());
-        assert!(!survived(&told, &left).holds());
+        assert!(!lost(&told, &left).is_empty());
         let mut left = tables;
         left.tasks[0].status = "running".to_owned();
-        assert!(!survived(&told, &left).holds());
+        assert!(!lost(&told, &left).is_empty());
     }
 }

@@ -15,7 +15,7 @@ pub struct Limits {
     pub samples: usize,
     /// So many ways to tear each write.
     pub tears: usize,
-    /// No more disks than this from one log, drawn by the seed.
+    /// No more disks than this from one trail, drawn by the seed.
     pub most: usize,
 }
 

@@ -9,16 +9,16 @@
 //! * [`enumerate`]: which parts of what is not safe are taken.
 //! * [`tear`]: writes that arrived in part.
 //! * [`acks`]: what the world had been told, and must find again.
-//! * [`log`]: from traced processes to the list.
+//! * [`trail`]: from traced processes to the list.
 
 pub mod acks;
 pub mod enumerate;
-pub mod log;
 pub mod model;
 mod states;
 pub mod tear;
 #[cfg(test)]
 mod tests;
+pub mod trail;
 
-pub use log::{Entry, Log, What};
-pub use states::{State, States, states};
+pub use states::{DiskReport, PendingReport, State, States, states};
+pub use trail::{Entry, Trail, What};

@@ -1,15 +1,16 @@
-//! Every disk that a power cut can leave during a log, each once.
+//! Every disk that a power cut can leave during a trail, each once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::enumerate::{Limits, subsets};
-use super::log::{Entry, Log, What};
 use super::model::{Disk, Effect, Node, Rules, change, folder_of};
 use super::tear::{Part, tears};
+use super::trail::{Entry, Trail, What};
 use crate::crash::Image;
-use crate::report::model::{DiskReport, PendingReport};
 use crate::trace::FileId;
 
 /// What became of a pending change.
@@ -31,9 +32,31 @@ pub struct State {
     pub pending: Vec<(usize, Fate)>,
 }
 
-/// The states of a log.
+/// A disk after a power cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskReport {
+    /// The last thing that had happened, in words.
+    pub after: String,
+    /// What had been done and was not synced, in order.
+    pub pending: Vec<PendingReport>,
+    /// The files that the disk shows, with their size in bytes.
+    pub files: Vec<(String, u64)>,
+}
+
+/// One change that was not synced at a power cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingReport {
+    /// The change in words, e.g. `link artifacts/t1-2.md`.
+    pub what: String,
+    /// The address of its call, e.g. `write_artifact:2/linkat#1`.
+    pub at: String,
+    /// What became of it: `arrived`, `lost`, or how it was torn.
+    pub fate: String,
+}
+
+/// The states of a trail.
 pub struct States<'a> {
-    log: &'a Log,
+    trail: &'a Trail,
     safe: Vec<Option<usize>>,
     /// Each distinct state, by the moment.
     pub all: Vec<State>,
@@ -46,16 +69,16 @@ pub struct States<'a> {
 /// The content of a file and its hash, by what was done to it.
 type Known = HashMap<(FileId, Vec<(usize, Part)>), (Arc<[u8]>, u64)>;
 
-/// Enumerates the states of a log under the strict rules.
+/// Enumerates the states of a trail under the strict rules.
 #[must_use]
-pub fn states<'a>(log: &'a Log, limits: &Limits, seed: u64) -> States<'a> {
-    let mut states = States::again(log);
+pub fn states<'a>(trail: &'a Trail, limits: &Limits, seed: u64) -> States<'a> {
+    let mut states = States::again(trail);
     let mut known = Known::new();
     let mut latest: HashMap<u64, State> = HashMap::new();
-    for moment in 0..log.entries.len() {
+    for moment in 0..trail.entries.len() {
         let pending = states.pending(moment);
         states.most_pending = states.most_pending.max(pending.len());
-        for fates in fates(log, &pending, limits, seed ^ moment as u64) {
+        for fates in fates(trail, &pending, limits, seed ^ moment as u64) {
             states.made += 1;
             let state = State { moment, pending: pending.iter().copied().zip(fates).collect() };
             let key = states.build(&state, &mut known).1;
@@ -67,7 +90,7 @@ pub fn states<'a>(log: &'a Log, limits: &Limits, seed: u64) -> States<'a> {
     states
 }
 
-fn fates(log: &Log, pending: &[usize], limits: &Limits, seed: u64) -> Vec<Vec<Fate>> {
+fn fates(trail: &Trail, pending: &[usize], limits: &Limits, seed: u64) -> Vec<Vec<Fate>> {
     let keep = |kept: bool| if kept { Fate::Kept(Part::WHOLE) } else { Fate::Lost };
     let whole = subsets(pending.len(), limits, seed);
     let mut all: Vec<Vec<Fate>> = whole.into_iter().map(|kept| kept.into_iter().map(keep).collect()).collect();
@@ -75,7 +98,7 @@ fn fates(log: &Log, pending: &[usize], limits: &Limits, seed: u64) -> Vec<Vec<Fa
         return all;
     }
     for (place, entry) in pending.iter().enumerate() {
-        let What::Effect(Effect::Data { offset, data, .. }) = &log.entries[*entry].what else { continue };
+        let What::Effect(Effect::Data { offset, data, .. }) = &trail.entries[*entry].what else { continue };
         for part in tears(*offset, data.len(), limits.tears) {
             // The others all arrived, or only those that came before.
             for others in [pending.len(), place] {
@@ -88,15 +111,15 @@ fn fates(log: &Log, pending: &[usize], limits: &Limits, seed: u64) -> Vec<Vec<Fa
 }
 
 impl<'a> States<'a> {
-    /// To look at states of a log that are known already.
+    /// To look at states of a trail that are known already.
     #[must_use]
-    pub fn again(log: &'a Log) -> Self {
-        States { log, safe: log.safe_after(Rules::Strict), all: vec![], made: 0, most_pending: 0 }
+    pub fn again(trail: &'a Trail) -> Self {
+        States { trail, safe: trail.safe_after(Rules::Strict), all: vec![], made: 0, most_pending: 0 }
     }
 
     /// The changes that had happened at a moment and were not safe.
     fn pending(&self, moment: usize) -> Vec<usize> {
-        let happened = (0..=moment).filter(|i| matches!(self.log.entries[*i].what, What::Effect(_)));
+        let happened = (0..=moment).filter(|i| matches!(self.trail.entries[*i].what, What::Effect(_)));
         happened.filter(|i| self.safe[*i].is_none_or(|safe| safe > moment)).collect()
     }
 
@@ -107,10 +130,10 @@ impl<'a> States<'a> {
     }
 
     fn build(&self, state: &State, known: &mut Known) -> (Disk, u64) {
-        let mut disk = self.log.base.clone();
+        let mut disk = self.trail.base.clone();
         let mut done: BTreeMap<FileId, Vec<(usize, Part)>> = BTreeMap::new();
         let mut fates = state.pending.iter().peekable();
-        for (i, entry) in self.log.entries[..=state.moment].iter().enumerate() {
+        for (i, entry) in self.trail.entries[..=state.moment].iter().enumerate() {
             let What::Effect(effect) = &entry.what else { continue };
             let fate = match fates.next_if(|(at, _)| *at == i) {
                 Some((_, fate)) => *fate,
@@ -127,7 +150,7 @@ impl<'a> States<'a> {
             let (content, hash) = known.entry((file, changes)).or_insert_with_key(|(file, changes)| {
                 let mut content = disk.contents.get(file).map_or_else(Vec::new, |content| content.to_vec());
                 for (i, part) in changes {
-                    if let What::Effect(effect) = &self.log.entries[*i].what {
+                    if let What::Effect(effect) = &self.trail.entries[*i].what {
                         change(&mut content, effect, *part);
                     }
                 }
@@ -145,9 +168,9 @@ impl<'a> States<'a> {
     /// The state as it is reported.
     #[must_use]
     pub fn report(&self, state: &State) -> DiskReport {
-        let last = &self.log.entries[state.moment];
+        let last = &self.trail.entries[state.moment];
         let pending = state.pending.iter().map(|(i, fate)| {
-            let entry = &self.log.entries[*i];
+            let entry = &self.trail.entries[*i];
             PendingReport { what: entry.text.clone(), at: entry.at.to_string(), fate: became(entry, *fate) }
         });
         let files = self.image(state).files.into_iter().map(|(name, bytes)| (name, bytes.len() as u64));
@@ -174,14 +197,14 @@ impl<'a> States<'a> {
     /// those before it.
     #[must_use]
     pub fn journaled_too(&self, state: &State) -> bool {
-        let safe = self.log.safe_after(Rules::Journaled);
+        let safe = self.trail.safe_after(Rules::Journaled);
         let mut lost_a_name = false;
         for (i, fate) in &state.pending {
             let lost = *fate == Fate::Lost;
             if lost && safe[*i].is_some_and(|safe| safe <= state.moment) {
                 return false;
             }
-            if matches!(&self.log.entries[*i].what, What::Effect(effect) if effect.file().is_none()) {
+            if matches!(&self.trail.entries[*i].what, What::Effect(effect) if effect.file().is_none()) {
                 if lost_a_name && !lost {
                     return false;
                 }

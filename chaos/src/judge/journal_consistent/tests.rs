@@ -63,7 +63,7 @@ fn a_limit_that_is_reached_by_stops_in_good_order_is_rejected() {
         story.event("task_failed", 0).data = "{\"reason\":\"max_attempts\"}".to_owned();
         story.event("run_started", 0).data = format!("{{\"max_attempts\":{limit},\"recovered\":[]}}");
         story.last().tables.events.retain(|event| event.seq <= 9);
-        story.evidence.end = crate::look::facts::TaskEnd::Failed;
+        story.evidence.end = crate::look::evidence::TaskEnd::Failed;
         story
     };
     holds(NAME, &failed(1));

@@ -11,14 +11,16 @@ mod weight;
 
 use self::weight::{Control, Weight};
 use super::Method;
+use crate::agent::process::Env;
+use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge;
-use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence, Expect, TaskEnd};
-use crate::play::prepared::{Bench, baseline_of, clean_run};
+use crate::judge::verdict::{Finding, Verdict};
+use crate::look::evidence::{Baseline, Evidence, Expect, TaskEnd};
+use crate::play::prepared::{Prepared, baseline_of, clean_run};
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Env, Stage, TASK};
-use crate::report::model::{ControlReport, Finding};
+use crate::play::stage::Stage;
+use crate::report::model::ControlReport;
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -42,15 +44,15 @@ struct Trial {
     clean: Mutex<Option<Arc<Baseline>>>,
 }
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    let own = bench.own_steps();
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
+    let own = ready.own_steps();
     let mut all = Vec::new();
-    for step in bench.effectful_steps().into_iter().filter(|step| own.contains(step)) {
-        let tool = bench.case.steps[step].tool.clone();
-        for control in Control::of(&bench.lab.target, &tool) {
+    for step in ready.effectful_steps().into_iter().filter(|step| own.contains(step)) {
+        let tool = ready.case.steps[step].tool.clone();
+        for control in Control::of(&ready.lab.target, &tool) {
             let trial = Arc::new(Trial { control, tool: tool.clone(), step, clean: Mutex::default() });
-            let points = points(bench, &trial).into_iter();
-            all.extend(points.map(|point| scenario(bench, &trial, &point)));
+            let points = points(ready, &trial).into_iter();
+            all.extend(points.map(|point| scenario(ready, &trial, &point)));
         }
     }
     Ok(all)
@@ -59,30 +61,30 @@ fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
 /// The contract's points of all steps, and the points of the watched step that
 /// a recording has shown. The contract's control may take another way through
 /// the tool, so that it is given the contract's points only.
-fn points(bench: &Bench, trial: &Trial) -> Vec<CrashPoint> {
+fn points(ready: &Prepared, trial: &Trial) -> Vec<CrashPoint> {
     let watched = |point: &&CrashPoint| match trial.control {
         Control::Effects => point.is_of_contract(),
         Control::Keys => point.is_of_contract() || point.step == Some(trial.step),
     };
-    bench.discovery.clean.iter().filter(watched).cloned().collect()
+    ready.discovery.clean.iter().filter(watched).cloned().collect()
 }
 
-fn scenario(bench: &Arc<Bench>, trial: &Arc<Trial>, point: &CrashPoint) -> Scenario {
+fn scenario(ready: &Arc<Prepared>, trial: &Arc<Trial>, point: &CrashPoint) -> Scenario {
     let word = trial.control.word();
     let what = format!("{word} of {}:{}, {point}", trial.tool, trial.step);
     let title = format!("made unsafe by {}, killed at {point}", trial.control.variable());
     let schedule = KillSchedule::points([point]);
     let (trial, point) = (Arc::clone(trial), point.clone());
-    let id = format!("{}/{}/{what}", METHOD.name, bench.case.name);
-    let play = move |bench: &Bench| play(bench, &trial, &point, &id);
-    Scenario::new(METHOD.name, bench, &what, title, play).kills(schedule)
+    let id = format!("{}/{}/{what}", METHOD.name, ready.case.name);
+    let play = move |ready: &Prepared| play(ready, &trial, &point, &id);
+    Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
-fn play(bench: &Bench, trial: &Trial, point: &CrashPoint, id: &str) -> Result<Played, LabError> {
+fn play(ready: &Prepared, trial: &Trial, point: &CrashPoint, id: &str) -> Result<Played, LabError> {
     let env: Env = vec![(trial.control.variable(), "1".to_owned())];
-    let clean = trial.clean_outcome(bench, &env)?;
-    let killed = killed_at(bench, point, &env)?;
-    let must_bite = must_bite(bench, trial, point, &env, &killed)?;
+    let clean = trial.clean_outcome(ready, &env)?;
+    let killed = killed_at(ready, point, &env)?;
+    let must_bite = must_bite(ready, trial, point, &env, &killed)?;
     let (is, once) = (Weight::of(killed.last()), Weight::of(clean.last()));
     let bit = is.exceeds(once);
     let mut verdict = judge(must_bite, is, once, &trial.tool);
@@ -97,7 +99,7 @@ fn play(bench: &Bench, trial: &Trial, point: &CrashPoint, id: &str) -> Result<Pl
             scenario: id.to_owned(),
             control: trial.control.variable().to_owned(),
             tool: trial.tool.clone(),
-            plan: bench.case.name.clone(),
+            plan: ready.case.name.clone(),
             point: point.to_string(),
             must_bite,
             bit,
@@ -112,38 +114,44 @@ fn play(bench: &Bench, trial: &Trial, point: &CrashPoint, id: &str) -> Result<Pl
 }
 
 impl Trial {
-    fn clean_outcome(&self, bench: &Bench, env: &Env) -> Result<Arc<Baseline>, LabError> {
+    fn clean_outcome(&self, ready: &Prepared, env: &Env) -> Result<Arc<Baseline>, LabError> {
         let mut kept = self.clean.lock().map_err(|_| LabError::poisoned())?;
         if let Some(clean) = &*kept {
             return Ok(Arc::clone(clean));
         }
-        let evidence = clean_run(&bench.lab, &bench.case, &[TASK.to_owned()], env)?;
+        let evidence = clean_run(&ready.lab, &ready.case, &[TASK.to_owned()], env)?;
         let clean = Arc::new(baseline_of(evidence, None));
         *kept = Some(Arc::clone(&clean));
         Ok(clean)
     }
 }
 
-fn killed_at(bench: &Bench, point: &CrashPoint, env: &Env) -> Result<Evidence, LabError> {
-    let mut stage = Stage::single(&bench.lab, &bench.case)?;
+fn killed_at(ready: &Prepared, point: &CrashPoint, env: &Env) -> Result<Evidence, LabError> {
+    let mut stage = Stage::single(&ready.lab, &ready.case)?;
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, env)?;
     stage.run(TASK, None, Expect::Ends(0), env)?;
     Ok(stage.close(TaskEnd::Done))
 }
 
 /// Whether the kill at `point` lies between effect and commit.
-fn must_bite(bench: &Bench, trial: &Trial, point: &CrashPoint, env: &Env, killed: &Evidence) -> Result<bool, LabError> {
-    let effectful = |step: &usize| bench.effectful_steps().contains(step);
+fn must_bite(
+    ready: &Prepared,
+    trial: &Trial,
+    point: &CrashPoint,
+    env: &Env,
+    killed: &Evidence,
+) -> Result<bool, LabError> {
+    let effectful = |step: &usize| ready.effectful_steps().contains(step);
     if point.is_of_contract() {
         let inside = point.site == "after_effect" && point.step.as_ref().is_some_and(effectful);
         // A step of another tool may not know this control.
-        return Ok(inside && bench.case.steps[point.step.unwrap_or(0)].tool == trial.tool);
+        return Ok(inside && ready.case.steps[point.step.unwrap_or(0)].tool == trial.tool);
     }
     let at_kill = killed.before(1);
     if at_kill.tables.is_done(TASK, trial.step) {
         return Ok(false);
     }
-    let earlier = killed_at(bench, &CrashPoint::new("before_effect", trial.step), env)?;
+    let earlier = killed_at(ready, &CrashPoint::new("before_effect", trial.step), env)?;
     Ok(Weight::of(at_kill).exceeds(Weight::of(earlier.before(1))))
 }
 

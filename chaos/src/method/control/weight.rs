@@ -3,10 +3,8 @@
 //! that stays green shows that kills miss their window or that the lab is blind.
 
 use crate::agent::target::Target;
-use crate::look::facts::Snapshot;
-
-/// The tool of the contract whose effect `AGENT_UNSAFE_EFFECTS` concerns.
-const CONTRACT_TOOL: &str = "write_artifact";
+use crate::contract::PUBLISHER;
+use crate::look::snapshot::Snapshot;
 
 /// A variable that makes an agent unsafe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +41,7 @@ impl Control {
     #[must_use]
     pub(super) fn of(target: &Target, tool: &str) -> Vec<Self> {
         let mut fitting = Vec::new();
-        if tool == CONTRACT_TOOL || target.inventory.is_none() {
+        if tool == PUBLISHER || target.inventory.is_none() {
             fitting.push(Self::Effects);
         }
         if target.inventory.is_some() {

@@ -3,32 +3,36 @@
 
 use std::sync::Arc;
 
-use crate::crash::{Side, Tape, kill_nth};
+use crate::agent::process::Env;
+use crate::case::TASK;
+use crate::crash::{Side, kill_nth};
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Expect, RunRecord};
+use crate::look::evidence::{Expect, RunRecord};
 use crate::look::sandbox::Sandbox;
-use crate::play::prepared::Bench;
+use crate::play::prepared::Prepared;
 use crate::play::resume::{Past, to_the_end};
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Env, TASK};
+use crate::play::taped::Taped;
 use crate::schedule::{CallPoint, Kill, KillSchedule};
 
 /// Kills at the call `at` of the run on tape.
-pub(super) fn scenario(bench: &Arc<Bench>, past: &Past, tape: &Tape, at: usize) -> Scenario {
+pub(super) fn scenario(ready: &Arc<Prepared>, taped: &Taped, at: usize) -> Scenario {
+    let Taped { past, tape, .. } = taped;
     let point = tape.frames[at].at.clone();
     let title = format!("really killed before and after {point}, resumed");
     let schedule = KillSchedule(vec![Kill::Call(point.clone())]);
     let (past, image) = (past.clone(), Arc::clone(&tape.images[0]));
     let single = tape.threads == 1;
     let what = format!("real {point}");
-    let play = move |bench: &Bench| {
+    let play = move |ready: &Prepared| {
         let mut sum = Played::default();
         for side in [Side::Before, Side::After] {
-            let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+            let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
             image.write(&sandbox.world())?;
-            let (killed, hit) = kill_nth(&bench.lab, &mut sandbox, &["run", TASK], &Env::new(), at, side)?;
-            let played = judged(bench, &past, &mut sandbox, &point, killed)?;
+            let (killed, hit) =
+                kill_nth(&ready.lab, &mut sandbox, &ready.case.kind.words(TASK), &Env::new(), at, side)?;
+            let played = judged(ready, &past, &mut sandbox, &point, killed)?;
             (sum.cycles, sum.checked) = (sum.cycles + played.cycles, sum.checked + played.checked);
             sum.evidence = played.evidence;
             sum.findings.extend(played.findings);
@@ -36,11 +40,11 @@ pub(super) fn scenario(bench: &Arc<Bench>, past: &Past, tape: &Tape, at: usize) 
         }
         Ok(sum)
     };
-    Scenario::new("exhaust", bench, &what, title, play).kills(schedule)
+    Scenario::new("exhaust", ready, &what, title, play).kills(schedule)
 }
 
 fn judged(
-    bench: &Bench,
+    ready: &Prepared,
     past: &Past,
     sandbox: &mut Sandbox,
     point: &CallPoint,
@@ -55,8 +59,8 @@ fn judged(
         signalled: true,
         after: Some(sandbox.look()?),
     });
-    let evidence = to_the_end(bench, sandbox, past, &Env::new())?;
-    Ok(Played::judged(evidence, &bench.baseline))
+    let evidence = to_the_end(ready, sandbox, past, &Env::new())?;
+    Ok(Played::judged(evidence, &ready.baseline))
 }
 
 /// The same call as on tape, wherever the agent is one thread alone.

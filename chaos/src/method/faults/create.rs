@@ -5,59 +5,59 @@
 use std::sync::Arc;
 
 use super::{METHOD, each, ways};
-use crate::agent::process::{Ended, Outcome};
-use crate::case::plan::PLAN_FILE;
-use crate::crash::power::log::{Blow, strike};
+use crate::agent::process::{Ended, Env, Outcome};
+use crate::case::TASK;
+use crate::contract::PLAN_FILE;
+use crate::crash::power::trail::{Blow, strike};
 use crate::crash::{Frame, Image, Tape, database, record};
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
 use crate::look::sandbox::Sandbox;
-use crate::method::exhaust::remark;
-use crate::play::prepared::Bench;
+use crate::play::prepared::Prepared;
 use crate::play::resume::create_again;
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Env, TASK};
+use crate::play::taped::remark;
 use crate::trace::Class;
 
 /// See the file's head.
 ///
 /// # Errors
 /// The lab's own failures.
-pub(super) fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+pub(super) fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     // The way to a stored task is the same for each tool.
-    if bench.case.example_of.is_some() {
+    if ready.case.example_of.is_some() {
         return Ok(Vec::new());
     }
-    let mut sandbox = Sandbox::new(&bench.lab.root, &bench.case)?;
-    let tape = Arc::new(record(&bench.lab, &mut sandbox, &["create", TASK, PLAN_FILE], &Env::new())?);
+    let mut sandbox = Sandbox::new(&ready.lab.root, &ready.case)?;
+    let tape = Arc::new(record(&ready.lab, &mut sandbox, &["create", TASK, PLAN_FILE], &Env::new())?);
     // In an everyday run the promises, without which no step of the way is worth anything.
-    let chosen = |frame: &Frame| bench.lab.deep.whole || frame.call.class == Class::Sync;
+    let chosen = |frame: &Frame| ready.lab.deep || frame.call.class == Class::Sync;
     let places = tape.frames.iter().enumerate().filter(|(_, frame)| chosen(frame));
-    Ok(places.map(|(at, _)| scenario(bench, &tape, at)).collect())
+    Ok(places.map(|(at, _)| scenario(ready, &tape, at)).collect())
 }
 
-fn scenario(bench: &Arc<Bench>, tape: &Arc<Tape>, at: usize) -> Scenario {
+fn scenario(ready: &Arc<Prepared>, tape: &Arc<Tape>, at: usize) -> Scenario {
     let frame = &tape.frames[at];
     let what = frame.at.to_string();
     let title = format!("{what} on {} fails or writes half, then created again and run", frame.call.path);
-    let ways = ways(bench, frame);
+    let ways = ways(ready, frame);
     let tape = Arc::clone(tape);
-    let play = move |bench: &Bench| {
+    let play = move |ready: &Prepared| {
         let note = remark(tape.threads, &tape.blind);
-        each(&ways, &tape.frames[at], note, |verb| fail(bench, &tape, Blow { call: at, verb }))
+        each(&ways, &tape.frames[at], note, |verb| fail(ready, &tape, Blow { call: at, verb }))
     };
-    Scenario::new(METHOD.name, bench, &what, title, play)
+    Scenario::new(METHOD.name, ready, &what, title, play)
 }
 
-fn fail(bench: &Bench, tape: &Tape, blow: Blow) -> Result<Played, LabError> {
-    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
+fn fail(ready: &Prepared, tape: &Tape, blow: Blow) -> Result<Played, LabError> {
+    let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
     tape.images[0].write(&sandbox.world())?;
-    let outcome = strike(&bench.lab, &mut sandbox, &["create", TASK, PLAN_FILE], &Env::new(), blow)?;
+    let outcome = strike(&ready.lab, &mut sandbox, &["create", TASK, PLAN_FILE], &Env::new(), blow)?;
     let image = Image::read(&sandbox.world(), None)?;
-    let seen = database(&bench.lab, &image)?;
+    let seen = database(&ready.lab, &image)?;
     let stored = seen.0.task(TASK).is_some();
-    let resumed = create_again(bench, &image, &seen, &Env::new())?;
-    let mut played = Played::judged(resumed.evidence, &bench.baseline);
+    let resumed = create_again(ready, &image, &seen, &Env::new())?;
+    let mut played = Played::judged(resumed.evidence, &ready.baseline);
     played.and("whole_or_nothing", resumed.create);
     played.and("no_false_success", told_the_truth(&outcome, stored));
     Ok(played)

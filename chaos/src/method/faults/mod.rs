@@ -11,24 +11,25 @@ use nix::errno::Errno;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::Method;
-use super::exhaust::{is_own, not_here, remark};
-use crate::agent::process::{Ended, Outcome};
-use crate::crash::power::acks::survived;
+use super::{Method, not_here};
+use crate::agent::process::{Ended, Env, Outcome};
+use crate::case::TASK;
+use crate::contract::DB_FILE;
+use crate::crash::power::acks::lost;
 use crate::crash::power::enumerate::Limits;
-use crate::crash::power::log::{Blow, Scribe, strike};
-use crate::crash::power::{Log, states};
+use crate::crash::power::trail::{Blow, Scribe, strike};
+use crate::crash::power::{Trail, states};
 use crate::crash::{Frame, Image, database};
 use crate::error::LabError;
-use crate::judge::verdict::Verdict;
-use crate::look::facts::{Expect, RunRecord, Snapshot};
-use crate::look::sandbox::{DB_FILE, Sandbox};
-use crate::play::prepared::Bench;
-use crate::play::reel::Reel;
+use crate::judge::verdict::{Verdict, VerdictKind};
+use crate::look::evidence::{Expect, RunRecord};
+use crate::look::sandbox::Sandbox;
+use crate::look::snapshot::Snapshot;
+use crate::play::prepared::Prepared;
 use crate::play::resume::{run_again, to_the_end};
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Env, TASK};
-use crate::report::model::VerdictKind;
+use crate::play::taped::Taped;
+use crate::play::taped::remark;
 use crate::trace::{self, Class, Verb};
 
 /// See the file's head.
@@ -45,25 +46,25 @@ const LIMITS: Limits = Limits { all_up_to: 4, samples: 8, tears: 1, most: usize:
 /// than that outside the database.
 const BOUNDED: usize = 25;
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     if !trace::available() {
-        return Ok(vec![not_here(bench, METHOD.name)]);
+        return Ok(vec![not_here(ready, METHOD.name)]);
     }
-    let mut all = if bench.case.is_inbox() { Vec::new() } else { create::scenarios(bench)? };
-    let reel = Arc::new(Reel::of_run(bench)?);
-    all.extend(chosen(bench, &reel.tape.frames).into_iter().map(|at| scenario(bench, &reel, at)));
+    let mut all = if ready.case.kind.is_created() { create::scenarios(ready)? } else { Vec::new() };
+    let taped = Arc::new(Taped::of_run(ready)?);
+    all.extend(chosen(ready, &taped.tape.frames).into_iter().map(|at| scenario(ready, &taped, at)));
     Ok(all)
 }
 
 /// The calls to fail: all; or in an everyday run some of the plan's own, and of
 /// these all that are outside the database, whose calls are the same in every plan.
-fn chosen(bench: &Bench, frames: &[Frame]) -> Vec<usize> {
+fn chosen(ready: &Prepared, frames: &[Frame]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..frames.len()).collect();
-    if bench.lab.deep.whole {
+    if ready.lab.deep {
         return places;
     }
-    places.retain(|at| is_own(bench, &frames[*at].at));
-    let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("faults/{}", bench.case.name)));
+    places.retain(|at| ready.is_own(&frames[*at].at));
+    let mut luck = StdRng::seed_from_u64(ready.lab.seed_for(&format!("faults/{}", ready.case.name)));
     let (mut of_database, mut places): (Vec<usize>, Vec<usize>) =
         places.into_iter().partition(|at| frames[*at].call.path.starts_with(DB_FILE));
     while !of_database.is_empty() && places.len() + of_database.len() > BOUNDED {
@@ -75,9 +76,9 @@ fn chosen(bench: &Bench, frames: &[Frame]) -> Vec<usize> {
 }
 
 /// The ways in which a call can fail.
-pub(super) fn ways(bench: &Bench, frame: &Frame) -> Vec<(String, Verb)> {
+pub(super) fn ways(ready: &Prepared, frame: &Frame) -> Vec<(String, Verb)> {
     let all = [Errno::EIO, Errno::ENOSPC, Errno::EINTR, Errno::EAGAIN];
-    let few = if bench.lab.deep.whole { 4 } else { 2 };
+    let few = if ready.lab.deep { 4 } else { 2 };
     let mut ways: Vec<_> = all.into_iter().take(few).map(|e| (format!("{e:?}"), Verb::Fail(e))).collect();
     if frame.call.class == Class::Change && frame.call.bytes > 1 {
         ways.push(("short".to_owned(), Verb::Shorten(frame.call.bytes / 2)));
@@ -85,19 +86,19 @@ pub(super) fn ways(bench: &Bench, frame: &Frame) -> Vec<(String, Verb)> {
     ways
 }
 
-fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
-    let frame = reel.tape.frames[at].clone();
-    let ways = ways(bench, &frame);
+fn scenario(ready: &Arc<Prepared>, taped: &Arc<Taped>, at: usize) -> Scenario {
+    let frame = taped.tape.frames[at].clone();
+    let ways = ways(ready, &frame);
     let names: Vec<&str> = ways.iter().map(|(name, _)| name.as_str()).collect();
     let title =
         format!("{} on {} fails with {}, then a run without faults", frame.at, frame.call.path, names.join(", "));
     let what = frame.at.to_string();
-    let reel = Arc::clone(reel);
-    let play = move |bench: &Bench| {
-        let note = remark(reel.tape.threads, &reel.tape.blind);
-        each(&ways, &frame, note, |verb| fail(bench, &reel, &frame, Blow { call: at, verb }))
+    let taped = Arc::clone(taped);
+    let play = move |ready: &Prepared| {
+        let note = remark(taped.tape.threads, &taped.tape.blind);
+        each(&ways, &frame, note, |verb| fail(ready, &taped, &frame, Blow { call: at, verb }))
     };
-    Scenario::new(METHOD.name, bench, &what, title, play)
+    Scenario::new(METHOD.name, ready, &what, title, play)
 }
 
 /// Plays a call's failures one after another; what was found says which it was.
@@ -125,32 +126,31 @@ pub(super) fn each(
     Ok(sum)
 }
 
-fn fail(bench: &Bench, reel: &Reel, frame: &Frame, blow: Blow) -> Result<Played, LabError> {
-    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
-    let base = &reel.tape.images[0];
+fn fail(ready: &Prepared, taped: &Taped, frame: &Frame, blow: Blow) -> Result<Played, LabError> {
+    let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
+    let base = &taped.tape.images[0];
     base.write(&sandbox.world())?;
-    let words = bench.case.words(TASK);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let words = ready.case.kind.words(TASK);
     // Only a sync that failed leads to the question what a power cut could take back.
     // On the way to a stored task it is not asked: SQLite makes the database's files
     // there, and tells nobody that the sync of their folder has failed.
-    let stored = reel.tape.before(blow.call).task(TASK).is_some();
+    let stored = taped.tape.before(blow.call).task(TASK).is_some();
     let promised = stored && frame.call.class == Class::Sync && matches!(blow.verb, Verb::Fail(_));
-    let (outcome, log) = if promised {
-        let mut scribe = Scribe::new(&bench.lab, &sandbox, base)?;
+    let (outcome, trail) = if promised {
+        let mut scribe = Scribe::new(&ready.lab, &sandbox, base)?;
         scribe.process(&mut sandbox, &words, &Env::new(), Some(blow))?;
-        let log = scribe.finish();
-        (log.processes[0].1.clone(), Some(log))
+        let trail = scribe.finish();
+        (trail.processes[0].1.clone(), Some(trail))
     } else {
-        (strike(&bench.lab, &mut sandbox, &words, &Env::new(), blow)?, None)
+        (strike(&ready.lab, &mut sandbox, &words, &Env::new(), blow)?, None)
     };
     let succeeded = outcome.ended == Ended::Exited(0);
-    let mut past = reel.past.clone();
+    let mut past = taped.past.clone();
     past.runs.push(faulted(outcome, sandbox.look()?));
-    let evidence = to_the_end(bench, &mut sandbox, past, &Env::new())?;
-    let mut played = Played::judged(evidence, &bench.baseline);
-    if let (true, Some(log)) = (succeeded, log) {
-        played.and("no_false_success", no_false_success(bench, reel, &log)?);
+    let evidence = to_the_end(ready, &mut sandbox, past, &Env::new())?;
+    let mut played = Played::judged(evidence, &ready.baseline);
+    if let (true, Some(trail)) = (succeeded, trail) {
+        played.and("no_false_success", no_false_success(ready, taped, &trail)?);
     }
     Ok(played)
 }
@@ -167,18 +167,18 @@ fn faulted(outcome: Outcome, after: Snapshot) -> RunRecord {
 
 /// Whether every disk that a power cut can leave right after the success still
 /// leads to the outcome that was told.
-fn no_false_success(bench: &Bench, reel: &Reel, log: &Log) -> Result<Verdict, LabError> {
-    let found = states(log, &LIMITS, bench.lab.seed);
-    let end = log.entries.len() - 1;
+fn no_false_success(ready: &Prepared, taped: &Taped, trail: &Trail) -> Result<Verdict, LabError> {
+    let found = states(trail, &LIMITS, ready.lab.seed);
+    let end = trail.entries.len() - 1;
     for state in found.all.iter().filter(|state| state.moment == end) {
         let image: Image = found.image(state);
-        let seen = Arc::new(database(&bench.lab, &image)?);
-        let entry = &log.entries[end];
-        let lost = survived(&entry.told, &seen.0);
+        let seen = Arc::new(database(&ready.lab, &image)?);
+        let entry = &trail.entries[end];
+        let lost = Verdict::of(&lost(&entry.told, &seen.0));
         let verdict = if lost.holds() {
-            let whole = &log.processes[0].1;
-            let resumed = run_again(bench, &reel.past, &entry.at, whole, &image, &seen, &Env::new())?;
-            let played = Played::judged(resumed.evidence, &bench.baseline);
+            let whole = &trail.processes[0].1;
+            let resumed = run_again(ready, &taped.past, &entry.at, whole, &image, &seen, &Env::new())?;
+            let played = Played::judged(resumed.evidence, &ready.baseline);
             let why = played.findings.iter().map(|finding| format!("{}: {}", finding.invariant, finding.why));
             Verdict::of(&why.collect::<Vec<_>>())
         } else {

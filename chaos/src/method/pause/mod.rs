@@ -14,19 +14,20 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::Method;
-use super::exhaust::not_here;
-use crate::agent::process::{Ended, Launch, Outcome, Running};
-use crate::crash::{Frame, counts};
+use super::{Method, not_here};
+use crate::agent::process::{Ended, Env, Launch, Outcome, Running};
+use crate::case::TASK;
+use crate::contract::{DB_FILE, DB_SUFFIXES};
+use crate::crash::{Frame, counts, traced};
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Expect, RunRecord, Snapshot};
-use crate::look::sandbox::{DB_FILE, DB_SUFFIXES, Sandbox};
-use crate::play::prepared::Bench;
-use crate::play::reel::Reel;
+use crate::look::evidence::{Expect, RunRecord};
+use crate::look::sandbox::Sandbox;
+use crate::look::snapshot::Snapshot;
+use crate::play::prepared::Prepared;
 use crate::play::resume::to_the_end;
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Env, TASK};
+use crate::play::taped::Taped;
 use crate::trace::{self, Call, Recorder, Verb, Watch};
 
 /// See the file's head.
@@ -44,28 +45,28 @@ const PATIENCE: (f64, Duration, Duration) = (20.0, Duration::from_millis(500), D
 /// example none.
 const BOUNDED: usize = 4;
 
-fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
+fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     if !trace::available() {
-        return Ok(vec![not_here(bench, METHOD.name)]);
+        return Ok(vec![not_here(ready, METHOD.name)]);
     }
     let mut all = Vec::new();
-    if bench.lab.deep.whole || bench.case.example_of.is_none() {
-        let reel = Arc::new(Reel::of_run(bench)?);
-        all.extend(chosen(bench, &reel.tape.frames).into_iter().map(|at| scenario(bench, &reel, at)));
+    if ready.lab.deep || ready.case.example_of.is_none() {
+        let taped = Arc::new(Taped::of_run(ready)?);
+        all.extend(chosen(ready, &taped.tape.frames).into_iter().map(|at| scenario(ready, &taped, at)));
     }
-    if !bench.case.is_inbox() {
-        all.extend(neighbour::scenarios(bench)?);
+    if ready.case.kind.is_created() {
+        all.extend(neighbour::scenarios(ready)?);
     }
     Ok(all)
 }
 
 /// All calls; or in an everyday run those outside the database, such as on the
 /// lock, and some of the database's own.
-fn chosen(bench: &Bench, frames: &[Frame]) -> Vec<usize> {
+fn chosen(ready: &Prepared, frames: &[Frame]) -> Vec<usize> {
     let all = 0..frames.len();
     let (mut of_database, mut places): (Vec<usize>, Vec<usize>) = all.partition(|at| is_of_database(&frames[*at]));
-    let mut luck = StdRng::seed_from_u64(bench.lab.seed_for(&format!("pause/{}", bench.case.name)));
-    while !bench.lab.deep.whole && of_database.len() > BOUNDED {
+    let mut luck = StdRng::seed_from_u64(ready.lab.seed_for(&format!("pause/{}", ready.case.name)));
+    while !ready.lab.deep && of_database.len() > BOUNDED {
         of_database.remove(luck.random_range(0..of_database.len()));
     }
     places.extend(of_database);
@@ -78,23 +79,23 @@ pub(super) fn is_of_database(frame: &Frame) -> bool {
     frame.call.path.strip_prefix(DB_FILE).is_some_and(|suffix| DB_SUFFIXES.contains(&suffix) || suffix == "-shm")
 }
 
-fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
-    let point = &reel.tape.frames[at].at;
+fn scenario(ready: &Arc<Prepared>, taped: &Arc<Taped>, at: usize) -> Scenario {
+    let point = &taped.tape.frames[at].at;
     let title = format!("frozen before {point} while another run goes to its end, then let go");
     let what = point.to_string();
-    let reel = Arc::clone(reel);
-    Scenario::new(METHOD.name, bench, &what, title, move |bench| play(bench, &reel, at))
+    let taped = Arc::clone(taped);
+    Scenario::new(METHOD.name, ready, &what, title, move |ready| play(ready, &taped, at))
 }
 
-fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
-    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
-    reel.tape.images[0].write(&sandbox.world())?;
-    let Some(pair) = freeze(bench, &mut sandbox, at, TASK)? else { return Ok(missed(at)) };
-    let mut past = reel.past.clone();
+fn play(ready: &Prepared, taped: &Taped, at: usize) -> Result<Played, LabError> {
+    let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
+    taped.tape.images[0].write(&sandbox.world())?;
+    let Some(pair) = freeze(ready, &mut sandbox, at, TASK)? else { return Ok(missed(at)) };
+    let mut past = taped.past.clone();
     past.runs.push(contender(pair.other, None));
     past.runs.push(contender(pair.frozen, Some(sandbox.look()?)));
-    let evidence = to_the_end(bench, &mut sandbox, past, &Env::new())?;
-    let mut played = Played::judged(evidence, &bench.baseline);
+    let evidence = to_the_end(ready, &mut sandbox, past, &Env::new())?;
+    let mut played = Played::judged(evidence, &ready.baseline);
     played.cycles = 1;
     played.note = pair.stalled;
     Ok(played)
@@ -120,18 +121,17 @@ pub(super) struct Pair {
 ///
 /// # Errors
 /// The lab's own failures.
-pub(super) fn freeze(bench: &Bench, sandbox: &mut Sandbox, at: usize, task: &str) -> Result<Option<Pair>, LabError> {
+pub(super) fn freeze(ready: &Prepared, sandbox: &mut Sandbox, at: usize, task: &str) -> Result<Option<Pair>, LabError> {
     let world = sandbox.world();
-    let scratch = tempfile::Builder::new().prefix(crate::agent::folder::PREFIX).tempdir_in(&bench.lab.root);
-    let scratch = scratch.map_err(LabError::io("create a folder in", &bench.lab.root))?;
-    let (words, others) = (bench.case.words(TASK), bench.case.words(task));
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let line: Vec<&str> = ["--db", DB_FILE].into_iter().chain(others.iter().map(String::as_str)).collect();
-    let launch = || Launch::new(&bench.lab.target, &line, &world, &scratch.path().join("other"));
+    let scratch = tempfile::Builder::new().prefix(crate::agent::stray::PREFIX).tempdir_in(&ready.lab.root);
+    let scratch = scratch.map_err(LabError::io("create a folder in", &ready.lab.root))?;
+    let (words, others) = (ready.case.kind.words(TASK), ready.case.kind.words(task));
+    let line = || ["--db", DB_FILE].into_iter().chain(others.iter().map(String::as_str));
+    let launch = || Launch::new(&ready.lab.target, line(), &world, &scratch.path().join("other"));
     let mut recorder = Recorder::new(&world)?;
-    let patience = patience(bench);
+    let patience = patience(ready);
     let mut ice = Ice { left: at, patience, launch: &launch, other: None, ended: None };
-    let frozen = sandbox.traced(&bench.lab.target, &words, &Env::new(), &mut recorder, &mut ice)?.outcome;
+    let frozen = traced(&ready.lab, sandbox, &words, &Env::new(), &mut recorder, &mut ice)?.outcome;
     let stalled = ice.other.is_some();
     let stalled = stalled.then(|| format!("the other run stalled for more than {patience:?} beside the frozen one"));
     let other = match (ice.ended, ice.other) {
@@ -142,10 +142,10 @@ pub(super) fn freeze(bench: &Bench, sandbox: &mut Sandbox, at: usize, task: &str
     Ok(Some(Pair { frozen, other, stalled }))
 }
 
-fn patience(bench: &Bench) -> Duration {
+fn patience(ready: &Prepared) -> Duration {
     let (times, least, most) = PATIENCE;
-    let clean = Duration::from_secs_f64((bench.baseline.run_seconds() * times).min(most.as_secs_f64()));
-    clean.max(least).min(bench.lab.target.deadline / 4)
+    let clean = Duration::from_secs_f64((ready.baseline.run_seconds() * times).min(most.as_secs_f64()));
+    clean.max(least).min(ready.lab.target.deadline / 4)
 }
 
 /// One of two at once: done, refused by the lock, or refused with another reason

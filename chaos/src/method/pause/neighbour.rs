@@ -5,19 +5,22 @@
 use std::sync::Arc;
 
 use super::{METHOD, freeze, is_of_database, missed};
-use crate::agent::process::Outcome;
+use crate::agent::process::{Env, Outcome};
+use crate::case::TASK;
 use crate::crash::{Frame, Tape, record};
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
-use crate::look::facts::{Baseline, Evidence, Expect, RunRecord, Snapshot, Tables, TaskEnd};
+use crate::look::evidence::{Baseline, Evidence, Expect, RunRecord, TaskEnd};
 use crate::look::sandbox::Sandbox;
-use crate::play::prepared::{Bench, task_names};
+use crate::look::snapshot::Snapshot;
+use crate::look::tables::Tables;
+use crate::play::prepared::{Prepared, task_names};
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::{Env, Stage, TASK};
+use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill};
 
 /// The run of a task whose neighbour was killed before.
-struct Reel {
+struct Beside {
     before: Evidence,
     tape: Tape,
 }
@@ -26,43 +29,43 @@ struct Reel {
 ///
 /// # Errors
 /// The lab's own failures.
-pub(super) fn scenarios(bench: &Arc<Bench>) -> Result<Vec<Scenario>, LabError> {
-    let reel = Arc::new(reel(bench)?);
+pub(super) fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
+    let beside = Arc::new(beside(ready)?);
     // Of the last step's tool, what it does outside the database.
-    let tool = format!(":{}", bench.last_step());
+    let tool = format!(":{}", ready.last_step());
     let of_tool = |at: &Frame| at.at.phase.ends_with(&tool) && !at.at.phase.starts_with("next:");
-    let own = |frame: &Frame| bench.lab.deep.whole || of_tool(frame) && !is_of_database(frame);
-    let places = reel.tape.frames.iter().enumerate().filter(|(_, frame)| own(frame));
-    Ok(places.map(|(at, _)| scenario(bench, &reel, at)).collect())
+    let own = |frame: &Frame| ready.lab.deep || of_tool(frame) && !is_of_database(frame);
+    let places = beside.tape.frames.iter().enumerate().filter(|(_, frame)| own(frame));
+    Ok(places.map(|(at, _)| scenario(ready, &beside, at)).collect())
 }
 
-fn reel(bench: &Bench) -> Result<Reel, LabError> {
+fn beside(ready: &Prepared) -> Result<Beside, LabError> {
     let tasks = task_names(2);
-    let mut stage = Stage::new(&bench.lab, &bench.case, &tasks)?;
-    let kill = Kill::Point(CrashPoint::new("before_effect", bench.last_step()));
+    let mut stage = Stage::new(&ready.lab, &ready.case, &tasks)?;
+    let kill = Kill::Point(CrashPoint::new("before_effect", ready.last_step()));
     stage.run(&tasks[1], Some(&kill), Expect::Dies, &[])?;
-    let tape = record(&bench.lab, &mut stage.sandbox, &["run", TASK], &Env::new())?;
-    Ok(Reel { before: stage.close(TaskEnd::Done), tape })
+    let tape = record(&ready.lab, &mut stage.sandbox, &["run", TASK], &Env::new())?;
+    Ok(Beside { before: stage.close(TaskEnd::Done), tape })
 }
 
-fn scenario(bench: &Arc<Bench>, reel: &Arc<Reel>, at: usize) -> Scenario {
-    let point = &reel.tape.frames[at].at;
+fn scenario(ready: &Arc<Prepared>, beside: &Arc<Beside>, at: usize) -> Scenario {
+    let point = &beside.tape.frames[at].at;
     let title = format!("frozen before {point} while a killed neighbour recovers and goes to its end, then let go");
     let what = format!("neighbour, {point}");
-    let reel = Arc::clone(reel);
-    Scenario::new(METHOD.name, bench, &what, title, move |bench| play(bench, &reel, at))
+    let beside = Arc::clone(beside);
+    Scenario::new(METHOD.name, ready, &what, title, move |ready| play(ready, &beside, at))
 }
 
-fn play(bench: &Bench, reel: &Reel, at: usize) -> Result<Played, LabError> {
-    let mut sandbox = Sandbox::empty(&bench.lab.root, &bench.case)?;
-    reel.tape.images[0].write(&sandbox.world())?;
-    let mut evidence = reel.before.clone();
+fn play(ready: &Prepared, beside: &Beside, at: usize) -> Result<Played, LabError> {
+    let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
+    beside.tape.images[0].write(&sandbox.world())?;
+    let mut evidence = beside.before.clone();
     let neighbour = evidence.tasks[1].clone();
-    let Some(pair) = freeze(bench, &mut sandbox, at, &neighbour)? else { return Ok(missed(at)) };
+    let Some(pair) = freeze(ready, &mut sandbox, at, &neighbour)? else { return Ok(missed(at)) };
     evidence.runs.push(run(&neighbour, pair.other, None));
     evidence.runs.push(run(TASK, pair.frozen, Some(sandbox.look()?)));
     evidence.strays = sandbox.strays();
-    let baseline = bench.baseline_of_tasks(evidence.tasks.len())?;
+    let baseline = ready.baseline_of_tasks(evidence.tasks.len())?;
     let undisturbed = undisturbed(&evidence, &baseline);
     let mut played = Played::judged(evidence, &baseline);
     played.and("undisturbed", undisturbed);

@@ -2,159 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::SystemTime;
-
-use serde_json::Value;
 
 use crate::agent::process::{Ended, Outcome};
 use crate::agent::stray::Stray;
 use crate::case::plan::PlanCase;
+use crate::contract::code;
+use crate::look::snapshot::Snapshot;
+use crate::look::tables::Tables;
 use crate::schedule::{Kill, Sign};
-
-/// A row of `tasks`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TaskRow {
-    /// The task's id.
-    pub id: String,
-    /// Its goal.
-    pub goal: String,
-    /// `pending`, `running`, `done`, `failed` or what a later version adds.
-    pub status: String,
-}
-
-/// A row of `steps`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StepRow {
-    /// The task's id.
-    pub task: String,
-    /// The step's index, from 0.
-    pub idx: usize,
-    /// The tool's name.
-    pub tool: String,
-    /// The input; a JSON string with the raw text where it is no JSON.
-    pub input: Value,
-    /// The status.
-    pub status: String,
-    /// The committed output.
-    pub output: Option<Value>,
-    /// The counter of attempts.
-    pub attempts: i64,
-}
-
-/// A row of `events`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EventRow {
-    /// Position in the whole journal.
-    pub seq: i64,
-    /// Seconds since the epoch.
-    pub ts: f64,
-    /// The task's id.
-    pub task: String,
-    /// The run's id.
-    pub run: String,
-    /// The kind, e.g. `step_started`.
-    pub kind: String,
-    /// The step that it is about.
-    pub step: Option<usize>,
-    /// The event's own fields as they are stored.
-    pub data: String,
-}
-
-impl EventRow {
-    /// A field of the event's data, `Null` where there is none.
-    #[must_use]
-    pub fn field(&self, name: &str) -> Value {
-        let data: Result<Value, _> = serde_json::from_str(&self.data);
-        data.map_or(Value::Null, |mut data| data[name].take())
-    }
-
-    /// `12 step_started:2` for people.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        match self.step {
-            Some(step) => format!("{} {}:{step}", self.seq, self.kind),
-            None => format!("{} {}", self.seq, self.kind),
-        }
-    }
-}
-
-/// The three tables as they stood at one moment.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Tables {
-    /// By id.
-    pub tasks: Vec<TaskRow>,
-    /// By task and index.
-    pub steps: Vec<StepRow>,
-    /// By `seq`.
-    pub events: Vec<EventRow>,
-}
-
-impl Tables {
-    /// The row of a task.
-    #[must_use]
-    pub fn task(&self, id: &str) -> Option<&TaskRow> {
-        self.tasks.iter().find(|row| row.id == id)
-    }
-
-    /// The steps of a task in order.
-    pub fn steps_of<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a StepRow> {
-        self.steps.iter().filter(move |row| row.task == id)
-    }
-
-    /// One step of a task.
-    #[must_use]
-    pub fn step(&self, id: &str, idx: usize) -> Option<&StepRow> {
-        self.steps.iter().find(|row| row.task == id && row.idx == idx)
-    }
-
-    /// The journal of a task in order.
-    pub fn events_of<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a EventRow> {
-        self.events.iter().filter(move |row| row.task == id)
-    }
-
-    /// Indexes of a task's steps that have this status.
-    #[must_use]
-    pub fn with_status(&self, id: &str, status: &str) -> Vec<usize> {
-        self.steps_of(id).filter(|row| row.status == status).map(|row| row.idx).collect()
-    }
-
-    /// Whether a step is committed as done.
-    #[must_use]
-    pub fn is_done(&self, id: &str, idx: usize) -> bool {
-        self.step(id, idx).is_some_and(|row| row.status == "done")
-    }
-
-    /// Everything of one task and nothing else.
-    #[must_use]
-    pub fn only(&self, id: &str) -> Self {
-        Self {
-            tasks: self.task(id).cloned().into_iter().collect(),
-            steps: self.steps_of(id).cloned().collect(),
-            events: self.events_of(id).cloned().collect(),
-        }
-    }
-}
-
-/// What lay in the folder while no process of the agent was at work.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Snapshot {
-    /// The tables.
-    pub tables: Tables,
-    /// What is wrong with the database as such, by SQLite's own checks.
-    pub faults: Vec<String>,
-    /// Every file but the database's own, its locks, the plan, the inputs and the
-    /// action log: relative path -> bytes.
-    pub world: BTreeMap<String, Vec<u8>>,
-    /// The action log's bytes, where the case has one and it is there. Its lines
-    /// have times in them, so that it is no effect to be compared byte by byte.
-    pub log: Option<Vec<u8>>,
-    /// What the lab has made of the log after this look: the next run finds this.
-    pub damaged_log: Option<Vec<u8>>,
-    /// When each of these files was written last.
-    pub written: BTreeMap<String, SystemTime>,
-    /// The files that are neither world nor input: locks, the database's own.
-    pub own_files: Vec<String>,
-}
 
 /// What must become of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,8 +62,8 @@ impl RunRecord {
             return Some(false);
         }
         match self.outcome.ended {
-            Ended::Exited(3) => Some(false),
-            Ended::Exited(0 | 2) if self.expect != Expect::Contends => Some(true),
+            Ended::Exited(code::LOCKED) => Some(false),
+            Ended::Exited(code::DONE | code::FAILED) if self.expect != Expect::Contends => Some(true),
             Ended::Signaled(_) => match &self.kill {
                 Some(Kill::Point(point)) if point.is_of_contract() => Some(true),
                 Some(Kill::Signal { .. }) => Some(true),
@@ -270,7 +125,7 @@ impl Evidence {
     #[must_use]
     pub fn is_unborn(&self, run: usize) -> bool {
         let looks = self.runs[..run].iter().filter_map(|run| run.after.as_ref());
-        self.case.is_inbox() && looks.chain([&self.created]).all(|look| look.tables.tasks.is_empty())
+        !self.case.kind.is_created() && looks.chain([&self.created]).all(|look| look.tables.tasks.is_empty())
     }
 
     /// Every look at the folder, in order, with words for when it was; from the

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use super::acks::{Facts, told};
 use super::model::{Disk, Effect, Rules, Scope};
-use crate::agent::process::{Ended, Outcome};
-use crate::crash::{Addresses, Seen, counts, database};
+use crate::agent::process::{Ended, Env, Outcome};
+use crate::case::TASK;
+use crate::contract::{DB_FILE, DB_SUFFIXES};
+use crate::crash::{Addresses, Image, Seen, counts, database, traced};
 use crate::error::LabError;
 use crate::look::lab::Lab;
-use crate::look::sandbox::{DB_FILE, DB_SUFFIXES, Sandbox};
-use crate::play::stage::{Env, TASK};
+use crate::look::sandbox::Sandbox;
 use crate::schedule::CallPoint;
 use crate::trace::{Call, Class, Done, Op, Recorder, Verb, Watch};
 
-/// What one entry of a log is.
+/// What one entry of a trail is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// A change.
@@ -27,7 +28,7 @@ pub enum What {
     Told,
 }
 
-/// One entry of a log.
+/// One entry of a trail.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// The call that it belongs to.
@@ -38,7 +39,7 @@ pub struct Entry {
     pub what: What,
     /// The same in words.
     pub text: String,
-    /// The process that it belongs to, in [`Log::processes`].
+    /// The process that it belongs to, in [`Trail::processes`].
     pub process: usize,
     /// What the world had been told when it was over.
     pub told: Facts,
@@ -46,7 +47,7 @@ pub struct Entry {
 
 /// Everything that traced processes did, one after another.
 #[derive(Debug, Clone)]
-pub struct Log {
+pub struct Trail {
     /// The disk before, all of it safe.
     pub base: Disk,
     /// What was done.
@@ -59,7 +60,7 @@ pub struct Log {
     pub threads: usize,
 }
 
-impl Log {
+impl Trail {
     /// For each entry the number of the entry after which it is safe; nothing
     /// where it never is, and for what is no change.
     #[must_use]
@@ -116,17 +117,23 @@ impl Watch for Listener {
     }
 }
 
-/// Runs a process that is struck once, without keeping a log of it.
+/// Runs a process that is struck once, without keeping a trail of it.
 ///
 /// # Errors
 /// The lab's own failures.
-pub fn strike(lab: &Lab, sandbox: &mut Sandbox, args: &[&str], env: &Env, blow: Blow) -> Result<Outcome, LabError> {
+pub fn strike(
+    lab: &Lab,
+    sandbox: &mut Sandbox,
+    args: &[impl AsRef<str>],
+    env: &Env,
+    blow: Blow,
+) -> Result<Outcome, LabError> {
     let mut recorder = Recorder::new(&sandbox.world())?;
     let mut listener = Listener { heard: Vec::new(), blow: Some(blow), calls: 0 };
-    Ok(sandbox.traced(&lab.target, args, env, &mut recorder, &mut listener)?.outcome)
+    Ok(traced(lab, sandbox, args, env, &mut recorder, &mut listener)?.outcome)
 }
 
-/// Puts processes together into a log.
+/// Puts processes together into a trail.
 pub struct Scribe<'a> {
     lab: &'a Lab,
     recorder: Recorder,
@@ -134,7 +141,7 @@ pub struct Scribe<'a> {
     seen: Arc<Seen>,
     first: Arc<Seen>,
     shown: Vec<Arc<Seen>>,
-    log: Log,
+    trail: Trail,
 }
 
 impl<'a> Scribe<'a> {
@@ -144,12 +151,12 @@ impl<'a> Scribe<'a> {
     ///
     /// # Errors
     /// A folder that cannot be read.
-    pub fn new(lab: &'a Lab, sandbox: &Sandbox, base: &crate::crash::Image) -> Result<Self, LabError> {
+    pub fn new(lab: &'a Lab, sandbox: &Sandbox, base: &Image) -> Result<Self, LabError> {
         let mut recorder = Recorder::new(&sandbox.world())?;
         let disk = Disk::of(base, &recorder.names()?);
         let seen = Arc::new(database(lab, base)?);
-        let log = Log { base: disk.clone(), entries: vec![], processes: vec![], blind: vec![], threads: 1 };
-        Ok(Self { lab, recorder, now: disk, first: Arc::clone(&seen), seen, shown: Vec::new(), log })
+        let trail = Trail { base: disk.clone(), entries: vec![], processes: vec![], blind: vec![], threads: 1 };
+        Ok(Self { lab, recorder, now: disk, first: Arc::clone(&seen), seen, shown: Vec::new(), trail })
     }
 
     /// Runs one more process.
@@ -159,16 +166,17 @@ impl<'a> Scribe<'a> {
     pub fn process(
         &mut self,
         sandbox: &mut Sandbox,
-        args: &[&str],
+        args: &[impl AsRef<str>],
         env: &Env,
         blow: Option<Blow>,
     ) -> Result<Ended, LabError> {
         let mut listener = Listener { heard: Vec::new(), blow, calls: 0 };
-        let traced = sandbox.traced(&self.lab.target, args, env, &mut self.recorder, &mut listener)?;
-        let creates = args.first() == Some(&"create");
+        let done = traced(self.lab, sandbox, args, env, &mut self.recorder, &mut listener)?;
+        let words: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
+        let creates = words.first() == Some(&"create");
         let found = Arc::clone(&self.seen);
         let mut addresses = Addresses::new(TASK, creates, &found.0);
-        let process = self.log.processes.len();
+        let process = self.trail.processes.len();
         let mut index = 0;
         for (call, ops) in listener.heard {
             let at = addresses.next(&self.seen.0, call.name);
@@ -179,10 +187,10 @@ impl<'a> Scribe<'a> {
             index += usize::from(counts(&call));
         }
         let last = addresses.next(&self.seen.0, "exit");
-        let ended = traced.outcome.ended;
+        let ended = done.outcome.ended;
         self.push(last, index, What::Told, format!("the process ends: {ended}"), process);
-        self.log.threads = self.log.threads.max(traced.threads);
-        self.log.processes.push((args.join(" "), traced.outcome));
+        self.trail.threads = self.trail.threads.max(done.threads);
+        self.trail.processes.push((words.join(" "), done.outcome));
         Ok(ended)
     }
 
@@ -197,7 +205,7 @@ impl<'a> Scribe<'a> {
             change => match self.now.effects(change) {
                 Some(effect) => What::Effect(effect),
                 None => {
-                    self.log.blind.push(format!("`{op}` could not be followed"));
+                    self.trail.blind.push(format!("`{op}` could not be followed"));
                     return Ok(());
                 }
             },
@@ -222,7 +230,7 @@ impl<'a> Scribe<'a> {
 
     fn push(&mut self, at: CallPoint, call: usize, what: What, text: String, process: usize) {
         self.shown.push(Arc::clone(&self.seen));
-        self.log.entries.push(Entry { at, call, what, text, process, told: Facts::new() });
+        self.trail.entries.push(Entry { at, call, what, text, process, told: Facts::new() });
     }
 
     /// The disk as it is, with everything that is not yet safe.
@@ -231,16 +239,16 @@ impl<'a> Scribe<'a> {
         &self.now
     }
 
-    /// The log of all processes so far.
+    /// The trail of all processes so far.
     #[must_use]
-    pub fn finish(mut self) -> Log {
-        let syncs = self.log.entries.iter().map(|entry| matches!(entry.what, What::Sync(_) | What::Failed(_)));
+    pub fn finish(mut self) -> Trail {
+        let syncs = self.trail.entries.iter().map(|entry| matches!(entry.what, What::Sync(_) | What::Failed(_)));
         let moments = syncs.zip(self.shown.iter().map(|seen| &seen.0));
         let told = told(moments, &self.first.0);
-        for (entry, told) in self.log.entries.iter_mut().zip(told) {
+        for (entry, told) in self.trail.entries.iter_mut().zip(told) {
             entry.told = told;
         }
-        self.log.blind.extend(self.recorder.blind());
-        self.log
+        self.trail.blind.extend(self.recorder.blind());
+        self.trail
     }
 }

@@ -1,0 +1,36 @@
+//! A process of the agent under the tracer, in a sandbox.
+
+use crate::agent::process::{Env, Outcome, now};
+use crate::error::LabError;
+use crate::look::lab::Lab;
+use crate::look::sandbox::Sandbox;
+use crate::trace::{Recorder, Start, WRAPPER, Watch, trace};
+
+/// A process that was traced to its end.
+pub struct Traced {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The most threads and children that were there at the same time.
+    pub threads: usize,
+}
+
+/// Runs the agent to its end like [`Sandbox::start`], under the tracer.
+///
+/// # Errors
+/// See [`trace`].
+pub fn traced(
+    lab: &Lab,
+    sandbox: &mut Sandbox,
+    args: &[impl AsRef<str>],
+    env: &Env,
+    recorder: &mut Recorder,
+    watch: &mut (dyn Watch + Send),
+) -> Result<Traced, LabError> {
+    let launch = sandbox.launch(&lab.target, args, env);
+    let (given, printed, deadline) = (launch.given(), launch.printed(), launch.time());
+    let begin = Start { command: launch.command(&WRAPPER)?, given, printed, deadline };
+    let started_at = now();
+    let traced = trace(begin, recorder, watch)?;
+    let outcome = launch.outcome(started_at, traced.ended, traced.survivors)?;
+    Ok(Traced { outcome, threads: traced.threads })
+}
