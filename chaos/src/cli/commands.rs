@@ -10,7 +10,8 @@ use crate::cli::args::{self, Command, ReplayArgs, RunArgs};
 use crate::cli::progress;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
-use crate::method::{BASELINE, Method};
+use crate::method::{self, BASELINE};
+use crate::play::method::Method;
 use crate::play::scenario::Scenario;
 use crate::report;
 use crate::report::model::ScenarioReport;
@@ -78,7 +79,7 @@ fn listed(methods: &[&Method], plans: &[Arc<PlanCase>], scenarios: &[Scenario]) 
         for scenario in own {
             let _ = writeln!(text, "  {}  {}", scenario.id, scenario.title);
         }
-        let why_not = |case: &Arc<PlanCase>| Some((case.name.clone(), method.why_not(case)?));
+        let why_not = |case: &Arc<PlanCase>| Some((case.name.clone(), method::why_not(method, case)?));
         for (name, why) in plans.iter().filter_map(why_not) {
             let _ = writeln!(text, "not {name}: {why}");
         }

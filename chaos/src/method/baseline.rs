@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Method;
 use crate::case::{TASK, inbox};
 use crate::error::LabError;
 use crate::judge;
 use crate::judge::verdict::Verdict;
+use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
 

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use super::Method;
 use crate::agent::process::{Ended, Env};
 use crate::case::plan::PlanCase;
 use crate::case::{TASK, inbox};
@@ -12,6 +11,7 @@ use crate::contract::PLAN_FILE;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Baseline, Expect, TaskEnd};
+use crate::play::method::Method;
 use crate::play::model_server::ModelServer;
 use crate::play::prepared::{Prepared, baseline_of, clean_run};
 use crate::play::scenario::{Played, Scenario};

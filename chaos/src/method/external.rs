@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::Method;
 use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
 use crate::look::evidence::TaskEnd;
+use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario, play_schedule};
 use crate::play::stage::{HOLD, Stage};

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-use super::Method;
 use crate::agent::target::Target;
 use crate::case::TASK;
 use crate::case::plan::PlanCase;
@@ -18,6 +17,7 @@ use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
 use crate::look::evidence::TaskEnd;
 use crate::look::lab::Lab;
+use crate::play::method::Method;
 use crate::play::prepared::{Prepared, baseline_of, clean_run};
 use crate::play::scenario::{Played, Scenario, play_schedule};
 use crate::play::stage::Stage;

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use super::Method;
 use crate::case::TASK;
 use crate::crash::damage::Damage;
 use crate::error::LabError;
 use crate::look::evidence::{Expect, TaskEnd};
 use crate::play::discover::damage_point;
+use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario, play_schedule};
 use crate::play::stage::Stage;

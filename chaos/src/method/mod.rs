@@ -24,18 +24,9 @@ use std::sync::Arc;
 
 use crate::case::plan::PlanCase;
 use crate::error::LabError;
+use crate::play::method::Method;
 use crate::play::prepared::Prepared;
-use crate::play::scenario::{Played, Scenario};
-
-/// One way to test an agent.
-pub struct Method {
-    /// The name for `--method` and in scenario ids.
-    pub name: &'static str,
-    /// What it does, in one sentence.
-    pub about: &'static str,
-    /// Its scenarios for a plan, in a stable order.
-    pub scenarios: fn(&Arc<Prepared>) -> Result<Vec<Scenario>, LabError>,
-}
+use crate::play::scenario::Scenario;
 
 /// Every method, in the order in which they run.
 pub const ALL: [Method; 18] = [
@@ -59,36 +50,25 @@ pub const ALL: [Method; 18] = [
     fuzz::METHOD,
 ];
 
-impl Method {
-    /// Its scenarios for a plan; none where [`Method::why_not`] says so.
-    ///
-    /// # Errors
-    /// The lab's own failures.
-    pub fn scenarios_for(&self, ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
-        match self.why_not(&ready.case) {
-            Some(_) => Ok(Vec::new()),
-            None => (self.scenarios)(ready),
-        }
-    }
-
-    /// Why the method has nothing to do with a case.
-    #[must_use]
-    pub fn why_not(&self, case: &PlanCase) -> Option<&'static str> {
-        let kind = case.kind;
-        if self.name == log::METHOD.name && kind.log().is_none() {
-            return Some("it has no action log");
-        }
-        let no_effect = self.name == control::METHOD.name && !kind.is_created();
-        no_effect.then_some("its steps have no effect of their own that could double")
+/// Why a method has nothing to do with a case.
+#[must_use]
+pub fn why_not(method: &Method, case: &PlanCase) -> Option<&'static str> {
+    match method.name {
+        "log" if case.kind.log().is_none() => Some("it has no action log"),
+        "control" if !case.kind.is_created() => Some("its steps have no effect of their own that could double"),
+        _ => None,
     }
 }
 
-/// What a method of the tracer is on a system without one.
-fn not_here(ready: &Arc<Prepared>, method: &'static str) -> Scenario {
-    let title = "not available here: the tracer needs Linux on x86-64 or aarch64".to_owned();
-    let note = title.clone();
-    let play = move |_: &Prepared| Ok(Played { note: Some(note.clone()), ..Played::default() });
-    Scenario::new(method, ready, "not-available", title, play)
+/// A method's scenarios for a plan; none where [`why_not`] says so.
+///
+/// # Errors
+/// The lab's own failures.
+pub fn scenarios_for(method: &Method, ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
+    match why_not(method, &ready.case) {
+        Some(_) => Ok(Vec::new()),
+        None => (method.scenarios)(ready),
+    }
 }
 
 /// The method that all others are compared with.

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use super::Method;
 use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Evidence, Expect, RunRecord, TaskEnd};
+use crate::play::method::Method;
 use crate::play::prepared::{Prepared, task_names};
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::{HOLD, Stage};

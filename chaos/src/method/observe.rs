@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Method;
 use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge::verdict::{Verdict, VerdictKind};
 use crate::look::evidence::{Expect, TaskEnd};
 use crate::look::reader::LiveReader;
 use crate::look::tables::Tables;
+use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::Stage;

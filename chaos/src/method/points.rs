@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::Method;
 use crate::case::TASK;
 use crate::error::LabError;
 use crate::look::evidence::TaskEnd;
+use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario, play_schedule};
 use crate::play::stage::Stage;

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use super::Method;
 use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Expect, TaskEnd};
 use crate::look::snapshot::Snapshot;
+use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::Stage;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::{Method, not_here};
 use crate::agent::process::Env;
 use crate::case::TASK;
 use crate::contract::{DB_FILE, PLAN_FILE};
@@ -26,6 +25,7 @@ use crate::look::evidence::TaskEnd;
 use crate::look::reader::Keeper;
 use crate::look::sandbox::Sandbox;
 use crate::look::snapshot::Snapshot;
+use crate::play::method::{Method, not_here};
 use crate::play::prepared::Prepared;
 use crate::play::resume::{Past, create_again, run_again};
 use crate::play::scenario::{Played, Scenario};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use nix::sys::signal::Signal;
 
-use super::Method;
 use crate::agent::process::Ended;
 use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge::verdict::{Verdict, VerdictKind};
 use crate::look::evidence::{Evidence, Expect, TaskEnd};
 use crate::look::snapshot::Snapshot;
+use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::{HOLD, Stage};

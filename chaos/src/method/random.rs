@@ -6,11 +6,11 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::Method;
 use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge::verdict::{Verdict, VerdictKind};
 use crate::look::evidence::TaskEnd;
+use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario, play_schedule};
 use crate::play::stage::Stage;

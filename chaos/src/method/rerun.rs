@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Method;
 use crate::case::{TASK, inbox};
 use crate::contract::PLAN_FILE;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Evidence, Expect, TaskEnd};
+use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::Stage;

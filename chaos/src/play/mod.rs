@@ -2,6 +2,7 @@
 //! ready, and the crash points that recordings have shown.
 
 pub mod discover;
+pub mod method;
 pub mod model_server;
 pub mod pool;
 pub mod prepared;

@@ -49,7 +49,7 @@ fn find(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usize) -> 
     if !ready.is_sound() {
         return baseline(&ready);
     }
-    let all = method::named(method).map(|method| method.scenarios_for(&ready)).transpose()?;
+    let all = method::named(method).map(|method| method::scenarios_for(method, &ready)).transpose()?;
     let mut found = all.into_iter().flatten().filter(|scenario| scenario.id == subject);
     match found.next() {
         Some(scenario) => Ok(scenario),
@@ -61,7 +61,7 @@ fn find(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], subject: &str, jobs: usize) -> 
 /// Where the plan fails without a crash, that is what there is to tell.
 fn baseline(ready: &Arc<Prepared>) -> Result<Scenario, LabError> {
     let method = method::named(method::BASELINE);
-    let scenarios = method.map(|method| method.scenarios_for(ready)).transpose()?;
+    let scenarios = method.map(|method| method::scenarios_for(method, ready)).transpose()?;
     let first = scenarios.into_iter().flatten().next();
     first.ok_or_else(|| LabError::Internal("there is no baseline".to_owned()))
 }

@@ -10,7 +10,8 @@ use crate::case::plan::PlanCase;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
 use crate::look::lab::Lab;
-use crate::method::{self, BASELINE, Method};
+use crate::method::{self, BASELINE};
+use crate::play::method::Method;
 use crate::play::pool::parallel_while;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Done, Scenario};
@@ -128,7 +129,7 @@ pub fn list(
     let mut index = 0;
     for method in &options.methods {
         for ready in &prepared {
-            let scenarios = method.scenarios_for(ready)?;
+            let scenarios = method::scenarios_for(method, ready)?;
             if method.name == BASELINE {
                 all.extend(scenarios);
                 continue;
@@ -197,7 +198,7 @@ impl<'a> Run<'a> {
         let begin = Instant::now();
         let mut scenarios = Vec::new();
         for ready in prepared {
-            scenarios.extend(method.scenarios_for(ready)?);
+            scenarios.extend(method::scenarios_for(method, ready)?);
         }
         let all = scenarios.len();
         let offset = self.offset;

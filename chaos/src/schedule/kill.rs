@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use super::{CallPoint, CrashPoint};
+use super::call::CallPoint;
+use super::point::CrashPoint;
+
+/// The text form of a schedule without kills.
+pub const NONE: &str = "none";
 
 /// One kill of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

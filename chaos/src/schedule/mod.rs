@@ -8,16 +8,13 @@ mod parse;
 mod point;
 
 pub use call::CallPoint;
-pub use kill::{Kill, Sign};
+pub use kill::{Kill, NONE, Sign};
 pub use parse::ParseError;
 pub use point::CrashPoint;
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
-
-/// The text form of a schedule without kills.
-pub const NONE: &str = "none";
 
 /// Kills in the order of the runs that they end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +60,7 @@ impl FromStr for KillSchedule {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        parse::schedule(text)
+        parse::schedule(text).map(Self)
     }
 }
 

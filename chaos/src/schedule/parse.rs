@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{CallPoint, CrashPoint, Kill, KillSchedule, NONE, Sign};
+use super::call::CallPoint;
+use super::kill::{Kill, NONE, Sign};
+use super::point::CrashPoint;
 
 /// Why a text is no schedule, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,9 +58,9 @@ impl<'a> Part<'a> {
     }
 }
 
-pub(super) fn schedule(text: &str) -> Result<KillSchedule, ParseError> {
+pub(super) fn schedule(text: &str) -> Result<Vec<Kill>, ParseError> {
     if text.trim() == NONE {
-        return Ok(KillSchedule::default());
+        return Ok(Vec::new());
     }
     let mut kills = Vec::new();
     let mut start = 0;
@@ -67,7 +69,7 @@ pub(super) fn schedule(text: &str) -> Result<KillSchedule, ParseError> {
         kills.push(kill(part.trimmed())?);
         start += piece.len() + 1;
     }
-    Ok(KillSchedule(kills))
+    Ok(kills)
 }
 
 fn kill(part: Part<'_>) -> Result<Kill, ParseError> {

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 mod weight;
 
 use self::weight::{Control, Weight};
-use super::Method;
 use crate::agent::process::Env;
 use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge;
 use crate::judge::verdict::{Finding, Verdict};
 use crate::look::evidence::{Baseline, Evidence, Expect, TaskEnd};
+use crate::play::method::Method;
 use crate::play::prepared::{Prepared, baseline_of, clean_run};
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::Stage;

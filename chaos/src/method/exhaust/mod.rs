@@ -10,13 +10,13 @@ mod real;
 
 use std::sync::Arc;
 
-use super::{Method, not_here};
 use crate::case::TASK;
 use crate::crash::damage::Damage;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
 use crate::look::evidence::Expect;
 use crate::play::discover::damage_point;
+use crate::play::method::{Method, not_here};
 use crate::play::prepared::Prepared;
 use crate::play::resume::Resumed;
 use crate::play::scenario::{Played, Scenario};

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{METHOD, each, ways};
+use super::ways::{NAME, each, ways};
 use crate::agent::process::{Ended, Env, Outcome};
 use crate::case::TASK;
 use crate::contract::PLAN_FILE;
@@ -46,7 +46,7 @@ fn scenario(ready: &Arc<Prepared>, tape: &Arc<Tape>, at: usize) -> Scenario {
         let note = remark(tape.threads, &tape.blind);
         each(&ways, &tape.frames[at], note, |verb| fail(ready, &tape, Blow { call: at, verb }))
     };
-    Scenario::new(METHOD.name, ready, &what, title, play)
+    Scenario::new(NAME, ready, &what, title, play)
 }
 
 fn fail(ready: &Prepared, tape: &Tape, blow: Blow) -> Result<Played, LabError> {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{METHOD, freeze, is_of_database, missed};
+use super::freeze::{NAME, freeze, is_of_database, missed};
 use crate::agent::process::{Env, Outcome};
 use crate::case::TASK;
 use crate::crash::{Frame, Tape, record};
@@ -53,7 +53,7 @@ fn scenario(ready: &Arc<Prepared>, beside: &Arc<Beside>, at: usize) -> Scenario 
     let title = format!("frozen before {point} while a killed neighbour recovers and goes to its end, then let go");
     let what = format!("neighbour, {point}");
     let beside = Arc::clone(beside);
-    Scenario::new(METHOD.name, ready, &what, title, move |ready| play(ready, &beside, at))
+    Scenario::new(NAME, ready, &what, title, move |ready| play(ready, &beside, at))
 }
 
 fn play(ready: &Prepared, beside: &Beside, at: usize) -> Result<Played, LabError> {
