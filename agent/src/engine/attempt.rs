@@ -4,10 +4,10 @@ use std::io;
 
 use serde_json::{Map, Value};
 use store::crash::{AFTER_COMMIT, AFTER_EFFECT, BEFORE_EFFECT};
-use store::limits;
 use store::machine::{Budget, Command};
 use store::model::IdempotencyKey;
-use tools::{Input, Spec, ToolContext, ToolError};
+use store::{ErrorKind, SessionError, limits, line};
+use tools::{Effect, Input, Spec, ToolContext, ToolError};
 
 use super::history::History;
 use super::prepared::Prepared;
@@ -53,16 +53,42 @@ impl Runner<'_, '_> {
             Err(source @ ToolError::Poison(_)) => return Err(EngineError::Tool { step, source }),
         };
         match result {
-            Ok(output) => {
-                let events = self.session.finish(step, tool, output)?;
-                points.point(AFTER_COMMIT);
-                self.tell(&events)?;
-                Ok(Attempt::Done)
-            }
+            Ok(output) => match self.session.finish(step, tool, output) {
+                Ok(events) => {
+                    points.point(AFTER_COMMIT);
+                    self.tell(&events)?;
+                    Ok(Attempt::Done)
+                }
+                Err(error) => self.not_stored(prepared, error),
+            },
             Err(why) => {
                 self.commit(&Command::Fail { step, error: one_line(&why) })?;
                 Ok(Attempt::Failed)
             }
+        }
+    }
+
+    /// The step's end could not be stored, and nothing of it is. Three such runs must not fail the task without a word in
+    /// its journal, so the cause is recorded, for which there may still be room.
+    fn not_stored(&mut self, prepared: &Prepared, error: SessionError) -> Result<Attempt, EngineError> {
+        let step = prepared.step.idx;
+        let why = one_line(&format!("the output cannot be stored: {}", line(&error)));
+        let SessionError::Store(cause) = &error else { return Err(error.into()) };
+        match cause.kind() {
+            ErrorKind::TooLarge => {
+                self.commit(&Command::Fail { step, error: why })?;
+                Ok(Attempt::Failed)
+            }
+            ErrorKind::Full => {
+                let free = prepared.tool.effect(&prepared.step.input) == Effect::Pure;
+                let command =
+                    if free { Command::Release { step, reason: why } } else { Command::Fail { step, error: why } };
+                if let Ok(events) = self.session.apply(&command) {
+                    self.tell(&events)?;
+                }
+                Err(error.into())
+            }
+            _ => Err(error.into()),
         }
     }
 

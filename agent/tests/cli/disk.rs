@@ -53,10 +53,62 @@ fn a_database_that_cannot_grow_ends_the_run_and_loses_nothing() {
     let lab = Lab::new();
     lab.write("input/notes.txt", "x".repeat(1 << 20));
     lab.agent(["create", "t1", "plan.json"]).exits(0);
-    limited(&lab, 512, &["run", "t1"]).ran().fails(74).says("state.db");
-    assert_eq!(lab.steps("t1")[0], ("running".to_owned(), 1), "the step's end is not recorded");
+    // Each such run once left the step running, and the third recovery failed the task without a word of the cause.
+    for attempt in 1..5 {
+        limited(&lab, 512, &["run", "t1"]).ran().fails(74).says("state.db");
+        assert_eq!(lab.steps("t1")[0], ("pending".to_owned(), attempt), "the step's end is not recorded, its cause is");
+        let released = lab.journal("t1").pop().unwrap();
+        assert_eq!(released["kind"], "step_released");
+        assert!(released["reason"].as_str().unwrap().contains("cannot be stored"), "{released}");
+    }
     lab.agent(["run", "t1"]).exits(0);
     assert_sound(&lab, "t1", None);
+}
+
+/// A database on a disk of its own, which fills up. Where the machine lets a test mount one.
+#[test]
+fn a_full_disk_under_the_database_is_in_the_journal_and_fails_no_task() {
+    let lab = Lab::new();
+    lab.write("input/notes.txt", "x".repeat(400_000));
+    let agent = env!("CARGO_BIN_EXE_agent");
+    fs::create_dir(lab.path("disk")).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=300k none disk || exit 99; {agent} --db disk/state.db create t1 plan.json || exit 98; \
+         for n in 1 2 3 4; do {agent} --db disk/state.db run t1; test $? = 74 || exit 97; done; \
+         {agent} --db disk/state.db export t1; mount -o remount,size=4m disk; {agent} --db disk/state.db run t1"
+    );
+    let ran = lab.call_through(&["unshare", "-rm", "sh", "-c"], [&script]).ran();
+    if ran.code == 99 || ran.stderr.contains("unshare") {
+        eprintln!("SKIPPED: this machine lets nobody mount a small disk");
+        return;
+    }
+    let ran = ran.exits(0);
+    assert_eq!(ran.stdout.matches("step_released").count(), 4, "{ran:?}");
+    assert!(ran.stdout.contains("full"), "{ran:?}");
+}
+
+/// SQLite says only that it cannot open a file; the user was told that it cannot be created.
+#[test]
+fn running_out_of_descriptors_is_said_to_be_that() {
+    let lab = Lab::with_task();
+    let mut done = false;
+    for descriptors in 4..20 {
+        let script = format!("ulimit -n {descriptors}; exec {} \"$@\"", env!("CARGO_BIN_EXE_agent"));
+        for arguments in [&["create", "new", "plan.json"][..], &["run", "t1"]] {
+            let ran = lab.call_through(&["sh", "-c", &script, "sh"], arguments).ran();
+            if [74, 66, 2].contains(&ran.code) {
+                assert!(ran.stderr.contains("Too many open files"), "{descriptors} {ran:?}");
+            } else {
+                assert!([0, 73].contains(&ran.code), "{descriptors} {ran:?}");
+                assert!(ran.code == 0 || ran.stderr.contains("already"), "{descriptors} {ran:?}");
+                done = true;
+            }
+        }
+        if lab.agent(["status", "t1"]).json()["status"] == "failed" {
+            lab.agent(["retry", "t1"]).exits(0);
+        }
+    }
+    assert!(done && lab.status("t1")["status"] == "done");
 }
 
 #[test]
