@@ -6,11 +6,8 @@ use anyhow::Result;
 
 use crate::util;
 
-/// The pure machine is optimised for this alone; its checks of overflow stay on.
-const OPTIMISED: &str = "profile.dev.package.store.opt-level=3";
-
 pub(crate) fn run(deep: bool, bug: Option<&str>) -> Result<()> {
-    let model = util::build(&["--workspace", "--example", "model", "--config", OPTIMISED])?;
+    let model = util::build(&["--workspace", "--example", "model"])?;
     let mut model = Command::new(model);
     if deep {
         model.arg("--deep");

@@ -11,6 +11,12 @@ pub(crate) enum Bug {
     RecoveryBeforeLock,
     /// Recovery is committed in a transaction of its own, before `run_started`.
     RecoveryApart,
+    /// A run sets back what it found running and does not say so.
+    SilentRecovery,
+    /// A run announces the recovery of what was not running.
+    IdleRecovery,
+    /// A run begins the task anew.
+    Restarts,
     /// The state that was looked at before the lock is worked on under it.
     LoadBeforeLock,
     /// Nobody looks at the lock.
@@ -29,10 +35,16 @@ pub(crate) enum Bug {
     BeginCounted,
     /// The task fails at the first error.
     FailEarly,
-    /// No attempt is one too many.
-    NoLimit,
+    /// One attempt more than the limit is allowed.
+    LimitOneMore,
+    /// One attempt less than the limit is allowed.
+    LimitOneLess,
     /// The task completes while steps are left.
     CompleteEarly,
+    /// A run completes what is done already.
+    DoneTwice,
+    /// A retry leaves one attempt charged.
+    RetryShort,
     /// Whoever saw a failed task sets it back, whatever it has become.
     BlindRetry,
     /// A commit under an old token goes through.
@@ -47,10 +59,13 @@ pub(crate) enum Bug {
 
 impl Bug {
     /// All of them.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::NoRecovery,
         Self::RecoveryBeforeLock,
         Self::RecoveryApart,
+        Self::SilentRecovery,
+        Self::IdleRecovery,
+        Self::Restarts,
         Self::LoadBeforeLock,
         Self::NoLock,
         Self::DoneBeforeEffect,
@@ -60,8 +75,11 @@ impl Bug {
         Self::ErrorsOnlyCounted,
         Self::BeginCounted,
         Self::FailEarly,
-        Self::NoLimit,
+        Self::LimitOneMore,
+        Self::LimitOneLess,
         Self::CompleteEarly,
+        Self::DoneTwice,
+        Self::RetryShort,
         Self::BlindRetry,
         Self::UnfencedCommit,
         Self::JournalApart,
@@ -91,18 +109,20 @@ impl Bug {
         match self {
             Self::NoRecovery => claims::NO_DEAD_END,
             Self::RecoveryBeforeLock | Self::NoLock | Self::UnfencedCommit => claims::ONE_AT_A_TIME,
-            Self::RecoveryApart => claims::BALANCED,
+            Self::RecoveryApart | Self::SilentRecovery | Self::IdleRecovery | Self::DoneTwice | Self::RetryShort => {
+                claims::BALANCED
+            }
             Self::LoadBeforeLock
             | Self::BlindRetry
             | Self::CompleteEarly
             | Self::JournalApart
             | Self::ReleasedCounted => claims::REPLAYS,
             Self::DoneBeforeEffect => claims::DONE_HAS_EFFECT,
-            Self::RerunDone => claims::NEVER_AGAIN,
+            Self::RerunDone | Self::Restarts => claims::NEVER_AGAIN,
             Self::KeyPerAttempt => claims::EFFECT_ONCE,
             Self::EffectBeforeStart | Self::CompletionUnrecorded => claims::EFFECT_IN_ATTEMPT,
             Self::ErrorsOnlyCounted | Self::BeginCounted => claims::ATTEMPTS_ARE_STARTS,
-            Self::FailEarly | Self::NoLimit => claims::LIMIT_KEPT,
+            Self::FailEarly | Self::LimitOneMore | Self::LimitOneLess => claims::LIMIT_KEPT,
         }
     }
 }

@@ -104,7 +104,7 @@ fn bugs(config: Config) -> (String, bool) {
         let (length, broken) = found.map_or((0, Vec::new()), |found| (found.actions.len(), found.broken));
         let says = if caught { "caught" } else { "MISSED" };
         let _infallible =
-            writeln!(text, "  {says:<11}  {:<20} in {length:>2} actions: {}", bug.name(), broken.join("; "));
+            writeln!(text, "  {says:<11}  {:<21} in {length:>2} actions: {}", bug.name(), broken.join("; "));
     }
     let _infallible = writeln!(text, "{} bugs in {:.1} s", Bug::ALL.len(), start.elapsed().as_secs_f64());
     (text, good)

@@ -32,6 +32,7 @@ pub(crate) fn progress(config: &Config, state: &State, who: u8) -> Option<What> 
     let completes = next(&runner.state) == Next::Complete && runner.state.current.attempts == 0;
     match (bug, runner.pc) {
         (Bug::NoLock, Pc::Looked(_)) => Some(What::Lock),
+        (Bug::DoneTwice, Pc::Loaded(Job::Run)) if runner.state.status == TaskStatus::Done => Some(What::Commit),
         (Bug::RecoveryBeforeLock, Pc::Looked(Job::Run)) if runner.state.running().is_some() => Some(What::Commit),
         (Bug::DoneBeforeEffect, Pc::Started) if runner.state.running().is_some() => Some(What::Commit),
         (Bug::CompletionUnrecorded, Pc::Ready) if completes => Some(What::Send),
@@ -97,7 +98,45 @@ pub(crate) fn act(config: &Config, before: &State, who: u8, what: What) -> Optio
             let rest = if again + 1 < step { Pc::Planted(Planted::Replays(again + 1)) } else { Pc::Ready };
             Some(silent(state, who, rest))
         }
-        _ => act_on_rows(config, bug, state, who, what),
+        _ => act_on_recovery(bug, state, who, what).or_else(|| act_on_rows(config, bug, state, who, what)),
+    }
+}
+
+/// The bugs of a run that begins, and of a retry.
+fn act_on_recovery(bug: Bug, mut state: State, who: u8, what: What) -> Option<Outcome> {
+    let mine = *state.runner(who);
+    let (step, current) = (mine.state.cursor, mine.state.current);
+    let run_started = |recovered: Vec<u32>| Event::RunStarted { recovered, terms: Terms::default() };
+    let is_begun = what == What::Commit && mine.pc == Pc::Loaded(Job::Run);
+    match bug {
+        Bug::SilentRecovery if is_begun && mine.state.running().is_some() => {
+            Some(raw(state, who, Pc::Ready, vec![run_started(Vec::new())], |rows| {
+                rows.place(step).status = StepStatus::Pending;
+            }))
+        }
+        Bug::IdleRecovery if is_begun && mine.state.running().is_none() && mine.state.step().is_some() => {
+            Some(raw(state, who, Pc::Ready, vec![Event::StepRecovered { step }, run_started(vec![step])], |_| {}))
+        }
+        Bug::Restarts if is_begun && mine.state.running().is_none() && step > 0 => {
+            Some(raw(state, who, Pc::Ready, vec![run_started(Vec::new())], |rows| {
+                (0..=step).for_each(|place| *rows.place(place) = StepState::default());
+            }))
+        }
+        Bug::DoneTwice if is_begun && mine.state.status == TaskStatus::Done => {
+            Some(raw(state, who, Pc::Leaving, vec![Event::TaskDone], |_| {}))
+        }
+        Bug::RetryShort if what == What::Commit && mine.pc == Pc::Loaded(Job::Retry) => {
+            if mine.state.status != TaskStatus::Failed {
+                return None;
+            }
+            let forgiven = current.attempts - 1;
+            state.left.retries = state.left.retries.saturating_sub(1);
+            Some(raw(state, who, Pc::Leaving, vec![Event::TaskRetried { step: mine.state.step(), forgiven }], |rows| {
+                *rows.place(step) = StepState { status: StepStatus::Pending, forgiven, ..current };
+                rows.task = TaskStatus::Pending;
+            }))
+        }
+        _ => None,
     }
 }
 
@@ -162,7 +201,11 @@ fn act_on_rows(config: &Config, bug: Bug, mut state: State, who: u8, what: What)
 
 /// The attempt limit that a run goes by.
 pub(crate) fn limit(config: &Config) -> u32 {
-    if config.has(Bug::NoLimit) { u32::MAX } else { config.max_attempts }
+    match config.bug {
+        Some(Bug::LimitOneMore) => config.max_attempts + 1,
+        Some(Bug::LimitOneLess) => config.max_attempts - 1,
+        _ => config.max_attempts,
+    }
 }
 
 /// The key of an attempt's effect, as the receiver's bit.

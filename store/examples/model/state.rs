@@ -203,26 +203,45 @@ impl Journal {
         self.finishes[place as usize] += 1;
     }
 
-    /// Whether the event may stand here. Written without `evolve`, so that each checks the other.
+    /// Whether the event may stand here, and counts rightly. Written without `evolve`, so that each checks the other.
     fn in_turn(&self, run: u8, event: &Event) -> bool {
-        let completion = Some(u32::from(self.count));
-        let announced: Vec<u32> = self.recovered.into_iter().filter(|place| Some(*place) != completion).collect();
-        match event {
-            Event::StepStarted { .. } | Event::CompletionStarted { .. } => {
-                self.open.is_none() && self.recovered.is_none() && run == self.run
-            }
+        let completion = u32::from(self.count);
+        let announced: Vec<u32> = self.recovered.into_iter().filter(|&place| place != completion).collect();
+        let is_open = |place: u32| self.open == Some(place);
+        match *event {
+            Event::StepStarted { step, attempt, .. } => self.may_start(run, step, attempt),
+            Event::CompletionStarted { attempt } => self.may_start(run, completion, attempt),
             Event::StepFinished { step, .. } | Event::StepError { step, .. } | Event::StepReleased { step, .. } => {
-                self.open == Some(*step) && run == self.run
+                is_open(step) && run == self.run
             }
-            Event::CompletionError { .. } => self.open == completion && run == self.run,
-            Event::StepRecovered { step } => self.open == Some(*step) && run != self.run,
-            Event::CompletionRecovered => self.open == completion && run != self.run,
-            Event::RunStarted { recovered, .. } => self.open.is_none() && *recovered == announced && run != self.run,
-            Event::TaskFailed { .. } => self.open.is_none() && run == self.run,
-            Event::TaskDone => self.open.is_none_or(|place| Some(place) == completion) && run == self.run,
-            Event::TaskRetried { .. } => self.open.is_none() && run != self.run,
+            Event::CompletionError { .. } => is_open(completion) && run == self.run,
+            Event::StepRecovered { step } => is_open(step) && run != self.run,
+            Event::CompletionRecovered => is_open(completion) && run != self.run,
+            Event::RunStarted { ref recovered, .. } => {
+                self.open.is_none() && *recovered == announced && run != self.run
+            }
+            Event::TaskFailed { step, .. } => {
+                self.open.is_none() && run == self.run && self.is_next(step.unwrap_or(completion))
+            }
+            Event::TaskDone => {
+                self.open.is_none_or(|place| place == completion) && run == self.run && self.is_next(completion)
+            }
+            Event::TaskRetried { step, forgiven } => {
+                let starts = self.starts[step.unwrap_or(completion) as usize];
+                self.open.is_none() && run != self.run && forgiven == u32::from(starts)
+            }
             Event::TaskCreated { .. } | Event::TaskRebound { .. } => false,
         }
+    }
+
+    fn may_start(&self, run: u8, place: u32, attempt: u32) -> bool {
+        let is_counted = attempt == u32::from(self.starts[place as usize]) + 1;
+        self.open.is_none() && self.recovered.is_none() && run == self.run && self.is_next(place) && is_counted
+    }
+
+    /// Whether everything before the place is finished, and it is not.
+    fn is_next(&self, place: u32) -> bool {
+        self.finishes.iter().take_while(|&&finishes| finishes == 1).count() == place as usize
     }
 }
 

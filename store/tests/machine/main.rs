@@ -1,10 +1,6 @@
-//! The pure core: tables of commands and events by state, and random runs with crashes.
+//! The pure core: tables of commands and events by state, and commands by somebody who does not know the state. What
+//! processes, kills and locks make of it is explored by the model, `store/examples/model`.
 
-#![expect(clippy::unwrap_used, reason = "a helper that cannot go on fails its test")]
-
-mod checker;
+mod agreement;
 mod decisions;
 mod evolution;
-mod planted;
-mod random;
-mod world;
