@@ -18,6 +18,7 @@ mod inbox;
 mod narrate;
 mod output;
 mod places;
+mod plan_file;
 mod progress;
 mod signals;
 

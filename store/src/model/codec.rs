@@ -1,39 +1,24 @@
 //! The one place where the model meets JSON.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Event, EventKind, FailReason, JournalEntry, Plan, PlanError, PlannedStep, Terms, strict};
-use crate::limits;
+pub use super::strict::kind_of;
+use super::{Event, EventKind, FailReason, JournalEntry, Plan, PlanError, PlanReader, ReadPlanError, Terms, strict};
 
 /// Reads the form of a plan file. Which tools there are and what they take is checked by their crate.
 ///
 /// # Errors
 /// Names the step and the field at fault.
 pub fn plan_from_json(text: &str) -> Result<Plan, PlanError> {
-    let value = strict::parse(text).map_err(PlanError::whole)?;
-    let Value::Object(mut plan) = value else {
-        return Err(PlanError::whole(format!("a plan is a JSON object, this is {}", kind_of(&value))));
-    };
-    let goal = take(&mut plan, "goal", "text", |value| match value {
-        Value::String(text) => Ok(text),
-        other => Err(other),
-    })?;
-    let steps = take(&mut plan, "steps", "a list of steps", |value| match value {
-        Value::Array(list) => Ok(list),
-        other => Err(other),
-    })?;
-    refuse_rest(&plan)?;
-    if steps.is_empty() {
-        return Err(PlanError::field("steps", "the plan has no steps"));
+    let mut reader = PlanReader::new(text.as_bytes());
+    let mut steps = Vec::new();
+    while let Some(step) = reader.next_step().map_err(|error| match error {
+        ReadPlanError::Plan(error) => error,
+        ReadPlanError::Io(error) => PlanError::whole(error.to_string()),
+    })? {
+        steps.push(step);
     }
-    if steps.len() > limits::PLAN_STEPS {
-        return Err(PlanError::field(
-            "steps",
-            format!("{} steps, at most {} are allowed", steps.len(), limits::PLAN_STEPS),
-        ));
-    }
-    let steps = (0..).zip(steps).map(|(index, step)| planned_step(index, step)).collect::<Result<_, _>>()?;
-    Ok(Plan { goal, steps })
+    Ok(Plan { goal: reader.goal().to_owned(), steps })
 }
 
 /// Reads JSON that comes from elsewhere, such as the answer of a server: what cannot be kept as it stands is refused.
@@ -42,57 +27,6 @@ pub fn plan_from_json(text: &str) -> Result<Plan, PlanError> {
 /// One line: it is not JSON, it gives one name twice, or a whole number in it does not fit into 64 bits.
 pub fn value_from_json(text: &str) -> Result<Value, String> {
     strict::parse(text)
-}
-
-fn planned_step(index: u32, value: Value) -> Result<PlannedStep, PlanError> {
-    let Value::Object(mut step) = value else {
-        let why = format!("a step is a JSON object with `tool` and `input`, this is {}", kind_of(&value));
-        return Err(PlanError::whole(why).in_step(index, ""));
-    };
-    let tool = take(&mut step, "tool", "text", |value| match value {
-        Value::String(text) => Ok(text),
-        other => Err(other),
-    })
-    .map_err(|error| error.in_step(index, ""))?;
-    let here = |error: PlanError| error.in_step(index, &tool);
-    let input = take(&mut step, "input", "an object", |value| match value {
-        Value::Object(map) => Ok(map),
-        other => Err(other),
-    })
-    .map_err(here)?;
-    refuse_rest(&step).map_err(here)?;
-    Ok(PlannedStep { tool, input })
-}
-
-fn take<T>(
-    object: &mut Map<String, Value>,
-    field: &str,
-    expected: &str,
-    read: impl FnOnce(Value) -> Result<T, Value>,
-) -> Result<T, PlanError> {
-    let value = object.remove(field).ok_or_else(|| PlanError::field(field, "missing"))?;
-    read(value).map_err(|other| PlanError::field(field, format!("must be {expected}, is {}", kind_of(&other))))
-}
-
-/// A field that nothing reads is most likely a slip in the name of one that something would read.
-fn refuse_rest(object: &Map<String, Value>) -> Result<(), PlanError> {
-    match object.keys().next() {
-        Some(field) => Err(PlanError::field(field, "unknown field")),
-        None => Ok(()),
-    }
-}
-
-/// What a JSON value is, in words, for messages.
-#[must_use]
-pub fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }
 
 /// The `data` column of an event: a JSON object with sorted keys.

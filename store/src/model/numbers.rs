@@ -1,16 +1,20 @@
 //! Whole numbers that JSON can write and no 64 bits can hold.
 
+use super::spot::Spot;
+
 /// Looks through the text of a JSON document, a piece at a time, for whole numbers that do not fit into 64 bits. A parser
 /// takes them for decimals without a word, and what comes out is another number.
 #[derive(Debug, Default)]
 pub(super) struct WholeNumbers {
     place: Place,
+    /// Where the next byte is.
+    at: Spot,
+    /// Where the number begins.
+    from: Spot,
     /// The beginning of the number that is being read.
     number: String,
     /// Whether it is written as a decimal.
     decimal: bool,
-    line: u64,
-    column: u64,
     found: Option<String>,
 }
 
@@ -28,10 +32,14 @@ enum Place {
 const SHOWN: usize = 40;
 
 impl WholeNumbers {
+    /// For a text that begins there.
+    pub(super) fn from(at: Spot) -> Self {
+        Self { at, ..Self::default() }
+    }
+
     /// The next piece. What is not JSON is for the parser to find.
     pub(super) fn feed(&mut self, piece: &[u8]) {
         for &byte in piece {
-            self.column += 1;
             self.place = match (self.place, byte) {
                 (Place::Escape, _) => Place::Text,
                 (Place::Text, b'\\') => Place::Escape,
@@ -48,9 +56,7 @@ impl WholeNumbers {
                     if byte == b'"' { Place::Text } else { Place::Between }
                 }
             };
-            if byte == b'\n' {
-                (self.line, self.column) = (self.line + 1, 0);
-            }
+            self.at.pass(byte);
         }
     }
 
@@ -65,6 +71,7 @@ impl WholeNumbers {
         if self.place != Place::Number {
             self.number.clear();
             self.decimal = false;
+            self.from = self.at;
         }
         self.decimal |= matches!(byte, b'.' | b'e' | b'E');
         if self.number.len() < SHOWN {
@@ -76,8 +83,7 @@ impl WholeNumbers {
         let number = std::mem::take(&mut self.number);
         let whole = !self.decimal && number.ends_with(|last: char| last.is_ascii_digit());
         if whole && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() && self.found.is_none() {
-            let (line, column) = (self.line + 1, self.column);
-            self.found = Some(format!("{number} is a whole number beyond 64 bits at line {line} column {column}"));
+            self.found = Some(self.from.says(&format!("{number} is a whole number beyond 64 bits")));
         }
     }
 }
@@ -112,7 +118,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case("18446744073709551616", "18446744073709551616 is a whole number beyond 64 bits at line 1 column 20")]
+    #[case("18446744073709551616", "18446744073709551616 is a whole number beyond 64 bits at line 1 column 1")]
     #[case("{\"a\":\n [1,-9223372036854775809]}", "-9223372036854775809 is a whole number beyond 64 bits at line 2")]
     #[case(r#"{"\\":99999999999999999999}"#, "99999999999999999999 is")]
     fn what_does_not_fit_is_named_with_its_place(#[case] text: &str, #[case] says: &str) {

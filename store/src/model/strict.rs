@@ -6,6 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Number, Value};
 
 use super::numbers::WholeNumbers;
+use super::spot::Spot;
 
 /// Parses a document, and refuses an object that gives one name twice and a whole number beyond 64 bits. A parser would
 /// keep the last of the two names and a neighbour of the number without a word, and a plan would be frozen that says
@@ -14,15 +15,38 @@ use super::numbers::WholeNumbers;
 /// # Errors
 /// One line, with the place.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
-    let Strict(value) = serde_json::from_str(text).map_err(|error| why(&error))?;
-    let mut numbers = WholeNumbers::default();
+    parse_at(text, Spot::default())
+}
+
+/// The same for a text that is part of another one and begins there.
+pub(super) fn parse_at(text: &str, start: Spot) -> Result<Value, String> {
+    let Strict(value) = serde_json::from_str(text).map_err(|error| why(&error, start))?;
+    let mut numbers = WholeNumbers::from(start);
     numbers.feed(text.as_bytes());
     numbers.finish().map_or(Ok(value), Err)
 }
 
-/// What is JSON and is refused all the same is no syntax error.
-fn why(error: &serde_json::Error) -> String {
-    if error.is_data() { error.to_string() } else { format!("not JSON: {error}") }
+fn why(error: &serde_json::Error, start: Spot) -> String {
+    let said = error.to_string();
+    let here = format!(" at line {} column {}", error.line(), error.column());
+    let column = if error.line() <= 1 { start.column - 1 + error.column() } else { error.column() };
+    let spot = Spot { line: start.line - 1 + error.line().max(1), column };
+    let said = spot.says(said.strip_suffix(&here).unwrap_or(&said));
+    // What is JSON and is refused all the same is no syntax error.
+    if error.is_data() { said } else { format!("not JSON: {said}") }
+}
+
+/// What a JSON value is, in words, for messages.
+#[must_use]
+pub fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 struct Strict(Value);

@@ -93,3 +93,13 @@ fn what_cannot_be_read_is_named_and_nothing_hangs() {
     assert!(says(fetch(Path::new("nul\0byte"))).contains("cannot read"));
     assert!(says(fetch(Path::new("/dev/zero"))).contains("it is a device"), "it would never end");
 }
+
+#[test]
+fn a_text_that_is_too_long_is_refused_unread() {
+    let folder = folder();
+    let path = folder.path().join("long.txt");
+    // All of it is a hole, which would be read as zeros.
+    let file = fs::File::create(&path).unwrap();
+    file.set_len(store::limits::INPUT_FILE_BYTES + 1).unwrap();
+    assert!(says(fetch(&path)).contains("has more than 268435456 bytes"));
+}
