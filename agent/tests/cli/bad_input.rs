@@ -76,7 +76,7 @@ fn any_other_id_works_to_the_end_and_stays_in_its_folders(#[case] id: &str) {
     assert_eq!(crate::lab::names(&lab.path("work/deep/artifacts")).len(), 1);
     assert_eq!(
         crate::lab::names(&lab.path("work/deep")),
-        ["artifacts", "input", "plan.json", "state.db", &lock_name(id)]
+        ["artifacts", "input", "plan.json", "state.db", "state.db-id", &lock_name(id)]
     );
 }
 

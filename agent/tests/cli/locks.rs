@@ -119,16 +119,51 @@ fn a_run_whose_lock_file_was_removed_is_fenced_off() {
 
 /// A run whose database was moved away went on, said that it was done, and left the old state under the new name.
 #[rstest]
-#[case::moved("mv state.db moved.db")]
-#[case::removed("rm state.db state.db-wal state.db-shm")]
-#[case::emptied(": > state.db")]
-#[case::replaced("cp state.db other.db && mv other.db state.db")]
-fn a_run_whose_database_is_taken_away_stops_and_says_so(#[case] what: &str) {
+#[case::moved("mv state.db moved.db", "mv moved.db state.db")]
+#[case::removed("rm state.db state.db-wal state.db-shm", "")]
+#[case::emptied(": > state.db", "")]
+#[case::replaced("cp state.db other.db && mv other.db state.db", ":")]
+#[case::put_aside("mv state.db-wal aside", "mv aside state.db-wal")]
+fn a_run_whose_database_is_taken_away_stops_and_says_so(#[case] what: &str, #[case] mended: &str) {
     let lab = Lab::with_task();
     let run = sleeping(&lab, "0.3");
-    let done = std::process::Command::new("sh").args(["-c", what]).current_dir(lab.path("")).status().unwrap();
-    assert!(done.success());
-    run.ended().fails(78).says("state.db is no longer the file");
+    let shell = |script: &str| {
+        let done = std::process::Command::new("sh").args(["-c", script]).current_dir(lab.path("")).status().unwrap();
+        assert!(done.success());
+    };
+    shell(what);
+    if what.contains("state.db-wal aside") {
+        // Another one lies there then, which nobody may take for that of the run.
+        lab.write("state.db-wal", "");
+        run.ended().fails(78).says("state.db-wal is no longer the file").says("file that was moved");
+    } else {
+        run.ended().fails(78).says("state.db is no longer the file").says("committed last is in").says("state.db-wal");
+    }
+    if mended.is_empty() {
+        return;
+    }
+    // What it had committed is there, and nothing that is done meanwhile takes it away.
+    if what.starts_with("mv state.db moved.db") {
+        lab.agent(["create", "t2", "plan.json"]).fails(78).says("state.db-wal holds what was committed last");
+        lab.agent(["status", "t1"]).fails(78).says("state.db-wal");
+    }
+    shell(mended);
+    assert_eq!(lab.steps("t1")[0], ("running".to_owned(), 1));
+    lab.agent(["run", "t1"]).exits(0);
+    assert_sound(&lab, "t1", None);
+}
+
+/// A WAL was removed under a run, which promised thirty more steps; all were lost.
+#[test]
+fn a_run_whose_wal_is_removed_stops_and_brings_its_commits_into_the_database() {
+    let lab = Lab::with_task();
+    let run = sleeping(&lab, "0.3");
+    fs::remove_file(lab.path("state.db-wal")).unwrap();
+    let ran = run.ended().fails(78);
+    ran.says("state.db-wal was removed under this run").says("has been brought into");
+    assert_eq!(lab.steps("t1")[0], ("running".to_owned(), 1));
+    lab.agent(["run", "t1"]).exits(0);
+    assert_sound(&lab, "t1", None);
 }
 
 #[test]

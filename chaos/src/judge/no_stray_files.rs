@@ -50,7 +50,7 @@ pub fn looks_temporary(name: &str) -> bool {
 
 fn is_own(name: &str, tasks: &[String]) -> bool {
     match name.strip_prefix(DB_FILE) {
-        Some("" | "-wal" | "-shm") => true,
+        Some("" | "-wal" | "-shm" | "-id") => true,
         Some(rest) => tasks.iter().any(|task| rest == format!(".{task}.lock")),
         None => false,
     }

@@ -8,7 +8,8 @@ use rusqlite::backup::{Backup, StepResult};
 
 use super::connection::make_file;
 use super::error::{failed, io_failed};
-use super::place::{name_free, sync_folder};
+use super::owner;
+use super::place::{beside, name_free, sync_folder};
 use super::reader::SqliteReader;
 use super::scratch::Scratch;
 use crate::error::{ErrorKind, StoreError};
@@ -51,11 +52,18 @@ fn copy_pages(source: &Connection, copy: &Path) -> Result<(), StoreError> {
     let mut target = Connection::open(copy).map_err(&failed)?;
     let backup = Backup::new(source, &mut target).map_err(&failed)?;
     // All pages in one step: one snapshot, and a WAL reader holds nobody up.
-    match backup.step(-1).map_err(&failed)? {
-        StepResult::Done => Ok(()),
-        _ => {
-            Err(StoreError::new(ErrorKind::Busy, format!("the database was busy while {} was written", copy.display())))
-        }
+    let done = backup.step(-1).map_err(&failed)?;
+    drop(backup);
+    if !matches!(done, StepResult::Done) {
+        let why = format!("the database was busy while {} was written", copy.display());
+        return Err(StoreError::new(ErrorKind::Busy, why));
+    }
+    // The copy is another database: the WAL of the original must not be taken for its own.
+    target.pragma_update(None, "application_id", owner::fresh()).map_err(&failed)?;
+    target.close().map_err(|(_, error)| failed(error))?;
+    match beside(copy, "-wal").exists() {
+        false => Ok(()),
+        true => Err(StoreError::new(ErrorKind::Io, format!("{} could not be written to its end", copy.display()))),
     }
 }
 

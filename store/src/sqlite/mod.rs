@@ -8,6 +8,7 @@ mod connection;
 mod error;
 mod identity;
 mod lock;
+mod owner;
 mod place;
 mod reader;
 mod schema;

@@ -15,7 +15,8 @@ use rustix::fs::{AtFlags, CWD, RenameFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::error::io_failed;
-use super::reader::has_rollback;
+use super::owner;
+use super::reader::{has_frames, has_rollback};
 use crate::error::{ErrorKind, StoreError};
 use crate::files::{self, folder_of};
 use crate::limits;
@@ -28,8 +29,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// What SQLite appends to the name of a database for the files that it keeps beside it.
-    pub const SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
+    /// What is appended to the name of a database for the files that lie beside it: SQLite's own, and the one that says
+    /// whose WAL it is.
+    pub const SUFFIXES: [&str; 4] = ["-wal", "-shm", "-journal", owner::SUFFIX];
 
     /// The place that a path leads to. Where it cannot be followed (links in a circle, a folder that may not be entered),
     /// opening it says why.
@@ -64,6 +66,7 @@ impl Place {
         let foreign = |why: String| Err(StoreError::new(ErrorKind::Foreign, why));
         let meta = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.check_no_orphan()?;
                 return Err(StoreError::new(ErrorKind::Missing, format!("there is no database at {given}")));
             }
             meta => meta.map_err(io_failed("open the database", path))?,
@@ -89,12 +92,30 @@ impl Place {
             if let Ok(meta) = fs::symlink_metadata(&path)
                 && !meta.is_file()
             {
-                return foreign(format!("{} is {}, where SQLite has a file", path.display(), what(&meta)));
+                return foreign(format!("{} is {}, where the database has a file", path.display(), what(&meta)));
             }
+        }
+        if meta.len() == 0 {
+            self.check_no_orphan()?;
         }
         // SQLite takes a file of one byte for an empty one, and would write over it.
         if (1..HEADER_BYTES).contains(&meta.len()) && !has_rollback(path)? {
             return foreign(format!("{given} is not a SQLite database"));
+        }
+        Ok(())
+    }
+
+    /// Refuses a WAL without a database: SQLite would delete it, and what was committed last with it.
+    fn check_no_orphan(&self) -> Result<(), StoreError> {
+        let wal = self.beside("-wal");
+        // Who makes a database makes its first page before its WAL, so it is looked for once more.
+        if has_frames(&wal)? && !fs::metadata(&self.path).is_ok_and(|meta| meta.len() > 0) {
+            let why = format!(
+                "there is no database at {self}, and {} holds what was committed last to one that was: put that back \
+                 beside it, or remove it; nothing was changed",
+                wal.display()
+            );
+            return Err(StoreError::new(ErrorKind::Foreign, why));
         }
         Ok(())
     }

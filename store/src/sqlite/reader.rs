@@ -26,6 +26,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::Source;
 use super::error::{failed, io_failed};
+use super::owner;
 use super::place::{Place, beside};
 use super::schema::{Schema, VERSION};
 use super::scratch::Scratch;
@@ -66,7 +67,7 @@ struct FileStamp {
 }
 
 /// A database that is opened and closed again and again could in theory outrun its reader for ever.
-const ATTEMPTS: u32 = 100;
+pub(super) const ATTEMPTS: u32 = 100;
 
 impl SqliteReader {
     /// Opens `path`.
@@ -106,6 +107,7 @@ impl SqliteReader {
         place.check_file()?;
         let path = place.path();
         let stamp = Stamp::of(path)?;
+        owner::check(place)?;
         let has_index = stamp.shm;
         let still = |copy| View::Still { stamp, _copy: copy };
         let (view, conn) = if has_rollback(path)? {
@@ -190,7 +192,7 @@ impl FileStamp {
 
 /// Whether a WAL holds anything. A process that was killed early leaves its header alone, or less; opened read-only
 /// beside an index, such a WAL makes SQLite retry for ten seconds and then give up with "locking protocol".
-fn has_frames(wal: &Path) -> Result<bool, StoreError> {
+pub(super) fn has_frames(wal: &Path) -> Result<bool, StoreError> {
     /// Length of the header, and the two magic numbers that it begins with, by the byte order of the checksums; see
     /// "WAL File Format" in SQLite's documentation.
     const HEADER: usize = 32;
@@ -219,7 +221,7 @@ fn head_of(path: &Path, length: usize) -> Result<Vec<u8>, StoreError> {
     Ok(head)
 }
 
-fn connect(path: &Path, query: &str) -> rusqlite::Result<Connection> {
+pub(super) fn connect(path: &Path, query: &str) -> rusqlite::Result<Connection> {
     let writable =
         if query == "mode=rw" { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
     let conn = Connection::open_with_flags(uri(path, query), writable | OpenFlags::SQLITE_OPEN_URI)?;

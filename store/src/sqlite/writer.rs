@@ -95,13 +95,22 @@ impl SqliteStore {
         conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(op, &path))
     }
 
+    /// After an error that leaves it open what the files hold, the connection is not closed in the ordinary way.
     fn poison_on_io<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
-        if let Err(error) = &result
-            && matches!(error.kind(), ErrorKind::Io | ErrorKind::Unsettled)
-        {
-            self.poisoned = true;
-        }
-        result
+        result.map_err(|error| match (error.kind(), &self.access) {
+            (ErrorKind::Io | ErrorKind::Unsettled, _) => {
+                self.poisoned = true;
+                error
+            }
+            (ErrorKind::Conflict, Access::Writing(connected)) => match connected.rescue(self.place.path()) {
+                Some(rescued) => {
+                    self.poisoned = true;
+                    StoreError::new(ErrorKind::Conflict, format!("{error}{rescued}"))
+                }
+                None => error,
+            },
+            _ => error,
+        })
     }
 
     fn try_acquire(&mut self, task: &TaskId) -> Result<FencingToken, StoreError> {
@@ -131,8 +140,11 @@ impl SqliteStore {
         let tx = self.begin(OP)?;
         transaction::write(&tx, commit, &path, &failed)?;
         // Before a promise is made, not at each start: a call saved, and the end of that very step looks.
-        if !matches!(commit.events(), [Event::StepStarted { .. }]) {
-            identity.check(&path)?;
+        match commit.events() {
+            [Event::StepStarted { .. }] => {}
+            // What is committed is in the WAL, wherever its database is: that is soon enough found out by every other step.
+            [Event::StepFinished { step, .. }] if step % 2 == 1 => identity.check_wal(&path)?,
+            _ => identity.check(&path)?,
         }
         points.point(COMMIT_WRITTEN);
         tx.commit().map_err(&failed)?;

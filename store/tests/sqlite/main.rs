@@ -12,6 +12,7 @@ mod disk;
 mod golden;
 mod locking;
 mod opening;
+mod owner;
 mod refusing;
 mod support;
 mod untraced;

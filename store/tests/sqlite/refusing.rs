@@ -1,7 +1,6 @@
 //! Files that are refused, and left byte for byte as they are.
 
 use std::fs;
-use std::path::Path;
 
 use fixtures::Sandbox;
 use rstest::rstest;
@@ -9,26 +8,7 @@ use store::audit::audit;
 use store::sqlite::{SqliteReader, SqliteStore, VERSION, backup};
 use store::{Crash, ErrorKind, StoreError};
 
-use crate::support::{closed, fifo, killed, raw};
-
-/// Reading, writing, making and copying each refuse the file with `kind`, in one line that names it.
-fn assert_refused(sandbox: &Sandbox, path: &Path, kind: ErrorKind) {
-    let before = sandbox.tree();
-    let crash = Crash::off;
-    let errors = [
-        SqliteReader::open(path).err(),
-        SqliteStore::open(path, crash()).err(),
-        SqliteStore::open_or_create(path, crash()).err(),
-        backup(path, &sandbox.file("copy.db")).err(),
-    ];
-    for (at, error) in errors.into_iter().enumerate() {
-        let error = error.unwrap_or_else(|| panic!("way {at} took it"));
-        let text = error.to_string();
-        assert_eq!(error.kind(), kind, "way {at}: {text}");
-        assert!(text.contains(&*path.to_string_lossy()) && !text.contains('\n'), "way {at}: {text}");
-    }
-    assert_eq!(sandbox.tree(), before);
-}
+use crate::support::{assert_refused, closed, fifo, killed, raw};
 
 #[rstest]
 #[case::next(i64::from(VERSION) + 1)]

@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 use store::machine::{Budget, Command, Next, next};
 use store::model::{Plan, PlannedStep, RunId, TaskId, Terms};
-use store::sqlite::SqliteStore;
-use store::{Crash, SystemClock, TaskSession};
+use store::sqlite::{SqliteReader, SqliteStore, backup};
+use store::{Crash, ErrorKind, SystemClock, TaskSession};
 
 pub(crate) fn id(text: &str) -> TaskId {
     TaskId::new(text).unwrap()
@@ -122,4 +122,24 @@ pub(crate) fn v1_rows(path: &Path) -> Vec<String> {
 /// Makes a pipe with a name, which whoever opens it waits at.
 pub(crate) fn fifo(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Reading, writing, making and copying each refuse the file with `kind`, in one line that names it.
+#[track_caller]
+pub(crate) fn assert_refused(sandbox: &Sandbox, path: &Path, kind: ErrorKind) {
+    let before = sandbox.tree();
+    let crash = Crash::off;
+    let errors = [
+        SqliteReader::open(path).err(),
+        SqliteStore::open(path, crash()).err(),
+        SqliteStore::open_or_create(path, crash()).err(),
+        backup(path, &sandbox.file("copy.db")).err(),
+    ];
+    for (at, error) in errors.into_iter().enumerate() {
+        let error = error.unwrap_or_else(|| panic!("way {at} took it"));
+        let text = error.to_string();
+        assert_eq!(error.kind(), kind, "way {at}: {text}");
+        assert!(text.contains(&*path.to_string_lossy()) && !text.contains('\n'), "way {at}: {text}");
+    }
+    assert_eq!(sandbox.tree(), before);
 }
