@@ -96,6 +96,11 @@ enum Command {
         /// The new file.
         file: PathBuf,
     },
+    /// Put a backup in the place of the database, while no task of it is run. Artifacts and reports stay as they are.
+    Restore {
+        /// What `agent backup` made, or another database of this program.
+        backup: PathBuf,
+    },
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
@@ -211,6 +216,7 @@ impl Cli {
             Command::Retry { task_id } => commands::retry(db, task_id),
             Command::Tools { json } => commands::tools(*json),
             Command::Backup { file } => commands::backup(db, file),
+            Command::Restore { backup } => commands::restore(db, backup),
             Command::Completions { shell } => commands::completions(*shell, command()),
             Command::Demo { dir } => commands::demo(dir.as_deref()),
         }

@@ -155,3 +155,65 @@ fn where_hard_links_are_refused_an_artifact_is_published_by_an_exclusive_rename(
         assert_eq!(fs::read_dir(folder.path().join("artifacts")).unwrap().count(), 2, "no temporary file stays");
     }
 }
+
+/// What `status` says of a folder's task: its exit code, and how its first step stands.
+fn first_step(folder: &Path) -> (i32, String) {
+    let status = agent(folder, &["status", "t"]).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+    (status.status.code().unwrap(), json["steps"][0]["status"].as_str().unwrap_or_default().to_owned())
+}
+
+fn agent(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(cargo_bin("agent"));
+    command.args(args).current_dir(folder);
+    command
+}
+
+/// A restore that is killed at any call that changes a file leaves the old database or the new one, or says what lies there,
+/// and never something of both; done again it is done.
+#[test]
+fn a_restore_that_is_killed_at_any_call_leaves_the_old_database_or_the_new_one() {
+    const CALLS: [&str; 9] =
+        ["write", "pwrite64", "ftruncate", "fsync", "fdatasync", "rename", "unlink", "unlinkat", "fchmod"];
+    let folder = tempfile::tempdir().unwrap();
+    let succeeds = |folder: &Path, args: &[&str]| agent(folder, args).output().unwrap().status.success();
+    fs::write(folder.path().join("plan.json"), fixtures::echo_plan(3).to_string()).unwrap();
+    assert!(succeeds(folder.path(), &["create", "t", "plan.json"]));
+    assert!(succeeds(folder.path(), &["backup", "copy.db"]));
+    assert!(!agent(folder.path(), &["run", "t"]).env("AGENT_CRASH_AT", "after_commit:1").status().unwrap().success());
+    let (mut old, mut refused, mut new) = (0, 0, 0);
+    for call in CALLS {
+        // The many writes of one page after another are all alike.
+        for nth in (1..).step_by(if call == "pwrite64" { 4 } else { 1 }) {
+            let copy = tempfile::tempdir().unwrap();
+            for entry in fs::read_dir(folder.path()).unwrap() {
+                let entry = entry.unwrap();
+                fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+            }
+            let inject = format!("inject={call}:signal=KILL:when={nth}");
+            let restore = strace(&copy.path().join("trace.txt"))
+                .args(["-e", &format!("trace={call}"), "-e", &inject])
+                .args([cargo_bin("agent").as_os_str(), "restore".as_ref(), "copy.db".as_ref()])
+                .current_dir(copy.path())
+                .output()
+                .expect("this test needs strace: apt-get install strace");
+            if restore.status.success() {
+                break;
+            }
+            match first_step(copy.path()) {
+                (0, step) if step == "done" => old += 1,
+                (0, step) if step == "pending" => new += 1,
+                (78, _) => refused += 1,
+                other => panic!("{call} {nth}: {other:?}"),
+            }
+            assert!(succeeds(copy.path(), &["restore", "copy.db"]), "{call} {nth}");
+            assert_eq!(first_step(copy.path()), (0, "pending".to_owned()), "{call} {nth}");
+            let left = fs::read_dir(copy.path()).unwrap().map(|entry| entry.unwrap().path().join("copy.db"));
+            assert_eq!(left.filter(|inner| inner.exists()).count(), 0, "{call} {nth}: a copy is left");
+        }
+    }
+    assert!(
+        old > 20 && refused > 1 && new > 2,
+        "of the kills {old} left the old one, {refused} both, {new} the new one"
+    );
+}

@@ -20,6 +20,7 @@ mod locks;
 mod no_trace;
 mod other_agents;
 mod places;
+mod restore;
 mod shared_artifacts;
 mod signals;
 mod text;

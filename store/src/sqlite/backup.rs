@@ -42,7 +42,8 @@ pub fn backup(from: &Path, to: &Path) -> Result<(), StoreError> {
     sync_folder(folder)
 }
 
-fn copy_pages(source: &Connection, copy: &Path) -> Result<(), StoreError> {
+/// Copies a database into a file of its own, which gets an identity of its own.
+pub(super) fn copy_pages(source: &Connection, copy: &Path) -> Result<(), StoreError> {
     let failed = failed("back up the database", copy);
     match fs::remove_file(copy) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io_failed("replace", copy)(error)),

@@ -42,30 +42,34 @@ pub(super) fn check_lock_name(database: &Path, task: &TaskId) -> Result<(), Stor
 
 /// Takes the lock without waiting.
 pub(super) fn try_lock(database: &Path, task: &TaskId) -> Result<File, StoreError> {
-    let path = lock_path(database, task);
+    try_lock_at(&lock_path(database, task), database, &format!("task `{task}`"))
+}
+
+/// Takes the lock at `path`; `what` is run by whoever has it.
+pub(super) fn try_lock_at(path: &Path, database: &Path, what_is_run: &str) -> Result<File, StoreError> {
     let held = || {
-        let why = format!("another process is running task `{task}` (it holds {})", path.display());
+        let why = format!("another process is running {what_is_run} (it holds {})", path.display());
         StoreError::new(ErrorKind::Held, why)
     };
     loop {
-        let (file, kind) = open(&path)?;
-        let meta = file.metadata().map_err(io_failed("look at", &path))?;
+        let (file, kind) = open(path)?;
+        let meta = file.metadata().map_err(io_failed("look at", path))?;
         if !meta.is_file() {
             let why = format!("the lock file {} is {}, not a file", path.display(), what(&meta));
             return Err(StoreError::new(ErrorKind::Refused, why));
         }
         let byte = name_length(database);
-        if !lock_byte(&file, kind, byte).map_err(io_failed("lock", &path))? {
+        if !lock_byte(&file, kind, byte).map_err(io_failed("lock", path))? {
             return Err(held());
         }
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) if is_for_another(&file, byte).map_err(io_failed("lock", &path))? => {}
+            Err(TryLockError::WouldBlock) if is_for_another(&file, byte).map_err(io_failed("lock", path))? => {}
             Err(TryLockError::WouldBlock) => return Err(held()),
-            Err(TryLockError::Error(error)) => return Err(io_failed("lock", &path)(error)),
+            Err(TryLockError::Error(error)) => return Err(io_failed("lock", path)(error)),
         }
         // Somebody may have removed the file between the two calls; a lock on a nameless file excludes nobody.
-        match fs::metadata(&path) {
+        match fs::metadata(path) {
             Ok(named) if (named.dev(), named.ino()) == (meta.dev(), meta.ino()) => return Ok(file),
             _ => {}
         }
@@ -108,6 +112,19 @@ fn is_for_another(file: &File, own: usize) -> io::Result<bool> {
         }
     }
     Ok(false)
+}
+
+/// Whether a process, this one included, has the database open with SQLite: then it has locked bytes from the first GiB on
+/// (see "File Locking And Concurrency" in SQLite's documentation), in WAL mode for as long as it is connected.
+pub(super) fn is_sqlite_at_work(database: &File) -> io::Result<bool> {
+    const FROM: usize = 1 << 30;
+    const LENGTH: usize = 512;
+    let mut found = range(libc::F_WRLCK, FROM, LENGTH);
+    match fcntl(database, FcntlArg::F_OFD_GETLK(&mut found)) {
+        Ok(_) => Ok(libc::c_int::from(found.l_type) != libc::F_UNLCK),
+        Err(Errno::EINVAL | Errno::EOPNOTSUPP) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn range(kind: libc::c_int, from: usize, length: usize) -> libc::flock {

@@ -11,6 +11,7 @@ mod lock;
 mod owner;
 mod place;
 mod reader;
+mod restore;
 mod schema;
 mod scratch;
 mod tables;
@@ -21,6 +22,7 @@ pub use backup::backup;
 pub use lock::lock_path;
 pub use place::Place;
 pub use reader::SqliteReader;
+pub use restore::restore;
 pub use schema::VERSION;
 pub use writer::SqliteStore;
 

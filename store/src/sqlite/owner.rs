@@ -143,17 +143,27 @@ impl Gate {
         if to_be_made && stale() && is_new() && gate.file.try_lock().is_ok() && is_new() {
             gate.name(place, Named([0; 3]))?;
         }
+        gate.wait_for(place, File::try_lock_shared)
+    }
+
+    /// Keeps everybody away who would write, once nobody does.
+    pub(super) fn exclusive(place: &Place) -> Result<Self, StoreError> {
+        Self::open(place)?.wait_for(place, File::try_lock)
+    }
+
+    fn wait_for(self, place: &Place, lock: fn(&File) -> Result<(), TryLockError>) -> Result<Self, StoreError> {
         let start = Instant::now();
         loop {
-            match gate.file.try_lock_shared() {
-                Ok(()) => return Ok(gate),
+            match lock(&self.file) {
+                Ok(()) => return Ok(self),
                 Err(TryLockError::WouldBlock) if start.elapsed() < limits::BUSY_WAIT => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(StoreError::new(ErrorKind::Busy, format!("{place} is being restored; try again")));
+                    let why = format!("another process has been writing to {place}, or restoring it, for too long");
+                    return Err(StoreError::new(ErrorKind::Busy, why));
                 }
-                Err(TryLockError::Error(error)) => return Err(io_failed("lock", &gate.path)(error)),
+                Err(TryLockError::Error(error)) => return Err(io_failed("lock", &self.path)(error)),
             }
         }
     }
@@ -172,6 +182,19 @@ impl Gate {
             .map_err(io_failed("write", &self.path))?;
         // Of that length it has been written before, and its name is durable.
         if was == text.len() as u64 { Ok(()) } else { sync_folder(place.folder()) }
+    }
+
+    /// Names the database that is there, where nothing is named: its WAL is not to be taken for that of another.
+    pub(super) fn name_former(&self, place: &Place) -> Result<(), StoreError> {
+        match Named::read(place) {
+            Some(_) => Ok(()),
+            None => self.name(place, Named([identity(place.path()).unwrap_or_default(); 3])),
+        }
+    }
+
+    /// Names the database that is there, and no other: it has no WAL.
+    pub(super) fn name_alone(&self, place: &Place) -> Result<(), StoreError> {
+        self.name(place, Named([identity(place.path()).unwrap_or_default(); 3]))
     }
 
     /// Gives the database a new identity; nothing else may have been written on the connection.

@@ -59,35 +59,27 @@ impl Place {
         beside(&self.path, suffix)
     }
 
-    /// Refuses what is no plain file under one name before SQLite sees it: SQLite would wait for a writer into a pipe, and
-    /// its own message would only say "unable to open".
+    /// Refuses what is not a database's file before SQLite sees it: its own message would only say "unable to open".
     pub(super) fn check_file(&self) -> Result<(), StoreError> {
-        let (path, given) = (&self.path, self.given.display());
-        let foreign = |why: String| Err(StoreError::new(ErrorKind::Foreign, why));
-        let meta = match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.check_no_orphan()?;
-                return Err(StoreError::new(ErrorKind::Missing, format!("there is no database at {given}")));
+        let length = self.check_kind()?.map(|meta| meta.len());
+        if length.is_none_or(|length| length == 0) {
+            self.check_no_orphan()?;
+        }
+        match length {
+            None => Err(StoreError::new(ErrorKind::Missing, format!("there is no database at {self}"))),
+            // SQLite takes a file of one byte for an empty one, and would write over it.
+            Some(length) if (1..HEADER_BYTES).contains(&length) && !has_rollback(&self.path)? => {
+                Err(StoreError::new(ErrorKind::Foreign, format!("{self} is not a SQLite database")))
             }
-            meta => meta.map_err(io_failed("open the database", path))?,
-        };
-        if !meta.is_file() {
-            return foreign(format!("{given} is {}, not a file", what(&meta)));
+            Some(_) => Ok(()),
         }
-        if meta.nlink() > 1 {
-            let why = format!(
-                "{given} is one file under {} names (hard links), each of which would get locks and a log of its own; \
-                 make a copy and remove the other names",
-                meta.nlink()
-            );
-            return foreign(why);
-        }
-        if is_mount_point(path)? {
-            let why = format!(
-                "{given} is mounted by itself, and what SQLite keeps beside it would stay outside; mount its folder instead"
-            );
-            return foreign(why);
-        }
+    }
+
+    /// Refuses what is not a plain file under one name, be it the database or beside it: SQLite would wait for a writer into
+    /// a pipe. `None` where there is nothing.
+    pub(super) fn check_kind(&self) -> Result<Option<fs::Metadata>, StoreError> {
+        let path = &self.path;
+        let foreign = |why: String| Err(StoreError::new(ErrorKind::Foreign, why));
         for path in Self::SUFFIXES.map(|suffix| self.beside(suffix)) {
             if let Ok(meta) = fs::symlink_metadata(&path)
                 && !meta.is_file()
@@ -95,14 +87,28 @@ impl Place {
                 return foreign(format!("{} is {}, where the database has a file", path.display(), what(&meta)));
             }
         }
-        if meta.len() == 0 {
-            self.check_no_orphan()?;
+        let meta = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            meta => meta.map_err(io_failed("open the database", path))?,
+        };
+        if !meta.is_file() {
+            return foreign(format!("{self} is {}, not a file", what(&meta)));
         }
-        // SQLite takes a file of one byte for an empty one, and would write over it.
-        if (1..HEADER_BYTES).contains(&meta.len()) && !has_rollback(path)? {
-            return foreign(format!("{given} is not a SQLite database"));
+        if meta.nlink() > 1 {
+            let why = format!(
+                "{self} is one file under {} names (hard links), each of which would get locks and a log of its own; make a \
+                 copy and remove the other names",
+                meta.nlink()
+            );
+            return foreign(why);
         }
-        Ok(())
+        if is_mount_point(path)? {
+            let why = format!(
+                "{self} is mounted by itself, and what SQLite keeps beside it would stay outside; mount its folder instead"
+            );
+            return foreign(why);
+        }
+        Ok(Some(meta))
     }
 
     /// Refuses a WAL without a database: SQLite would delete it, and what was committed last with it.

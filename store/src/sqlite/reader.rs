@@ -210,7 +210,7 @@ pub(super) fn has_rollback(path: &Path) -> Result<bool, StoreError> {
 }
 
 /// The first bytes of a file, fewer where it is shorter, none where it is missing.
-fn head_of(path: &Path, length: usize) -> Result<Vec<u8>, StoreError> {
+pub(super) fn head_of(path: &Path, length: usize) -> Result<Vec<u8>, StoreError> {
     let failed = io_failed("read", path);
     let file = match fs::File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

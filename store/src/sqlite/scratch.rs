@@ -34,6 +34,17 @@ impl Scratch {
     }
 }
 
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // The lock goes last: what is left without one would not be swept.
+        for entry in fs::read_dir(self.path()).into_iter().flatten().flatten() {
+            if entry.file_name() != LOCK {
+                let _best_effort = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
 /// It is not what was asked for, so what cannot be removed stays.
 fn sweep(parent: &Path, prefix: &str) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
