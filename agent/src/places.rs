@@ -25,6 +25,28 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
     Place::of(path).path().to_owned()
 }
 
+/// A file that a person named, to be compared with many others.
+pub(crate) struct Named {
+    place: PathBuf,
+    inode: Option<(u64, u64)>,
+}
+
+impl Named {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { place: resolved(path), inode: inode(path) }
+    }
+
+    /// Whether this path leads to it, by whatever name or link. Neither needs to be there.
+    pub(crate) fn is(&self, path: &Path) -> bool {
+        if self.inode.is_some() {
+            return inode(path) == self.inode;
+        }
+        // Where it is not there yet, only its own name or a link may lead to it.
+        let may_lead = path.file_name() == self.place.file_name() || path.is_symlink();
+        may_lead && resolved(path) == self.place
+    }
+}
+
 /// Refuses a file that is the database, one of those that stand beside it, or a lock of a task: to write anything else to
 /// the first would destroy it, and to replace a lock frees what it guards.
 pub(crate) fn check_apart(db: &Path, option: &str, path: &Path) -> Result<(), NotApart> {

@@ -1,6 +1,7 @@
 //! What a tool is.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 use store::model::IdempotencyKey;
@@ -32,6 +33,11 @@ pub trait Tool: Send + Sync {
     /// What a step with this input is called where people follow its progress: the tool's name, or what says more.
     fn label(&self, _input: &Map<String, Value>) -> String {
         self.spec().name.clone()
+    }
+
+    /// The files that a step with this input reads, which nobody else should write to.
+    fn reads(&self, _world: &World, _input: &Map<String, Value>) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// Removes what a killed attempt of this step left behind, such as temporary files. Called under the task's lock,

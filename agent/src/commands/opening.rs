@@ -5,7 +5,7 @@ use std::path::Path;
 
 use store::model::{RunId, TaskId, TaskState};
 use store::sqlite::{SqliteReader, SqliteStore};
-use store::{Reader, Store};
+use store::{Reader, StepRow, Store, limits};
 use tools::World;
 
 use super::work::{Log, LogChoice, Work};
@@ -13,9 +13,9 @@ use super::{Parts, open_for, task_id, unknown};
 use crate::arm::{self, Course};
 use crate::config::Config;
 use crate::engine::{Completion, Ended, preflight};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::home::{self, Bound};
-use crate::places::check_apart;
+use crate::places::{Named, check_apart};
 use crate::signals::Signals;
 
 /// A command that is to change a task, and has touched nothing yet.
@@ -83,9 +83,7 @@ impl<'a> Opening<'a> {
     /// What is at fault.
     pub(super) fn check_ahead(&self, seen: &mut Seen) -> Result<World, Failure> {
         let world = self.bind_seen(seen)?.world;
-        if let (Some(log), Some(completion)) = (self.log, &seen.completion) {
-            super::inbox::check_log(completion, &world, log.path)?;
-        }
+        self.check_log(seen, &world)?;
         if seen.ended.is_none() {
             preflight(&mut seen.reader, &self.task, seen.state, self.parts.tools, &world)?;
             if let Some(completion) = &seen.completion {
@@ -93,6 +91,31 @@ impl<'a> Opening<'a> {
             }
         }
         Ok(world)
+    }
+
+    /// Refuses an action log that the report would replace, or that a step reads: its lines would be taken for a text of
+    /// the user.
+    pub(super) fn check_log(&self, seen: &mut Seen, world: &World) -> Result<(), Failure> {
+        let Some(LogChoice { path, .. }) = self.log else { return Ok(()) };
+        if let Some(completion) = &seen.completion {
+            // All steps read in one folder.
+            return super::inbox::check_log(completion, world, path);
+        }
+        let log = Named::new(path);
+        let mut from = 0;
+        loop {
+            let page = seen.reader.steps(&self.task, from, limits::STEP_PAGE)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            from = last.idx + 1;
+            let reads = |row: &StepRow| match self.parts.tools.find(&row.tool) {
+                Some(tool) => tool.reads(world, &row.input).iter().any(|input| log.is(input)),
+                None => false,
+            };
+            if let Some(row) = page.iter().find(|row| reads(row)) {
+                let why = format!("--log {} is what step {} of the task reads", path.display(), row.idx);
+                return Err(Failure::new(Exit::Usage, why));
+            }
+        }
     }
 
     /// Finds the task's folders, as they were seen.

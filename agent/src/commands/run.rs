@@ -39,6 +39,8 @@ fn run_logged(
     }
     if seen.ended.is_none() || seen.completion.is_some() {
         opening.check_ahead(&mut seen)?;
+    } else if let Ok(bound) = opening.bind_seen(&mut seen) {
+        opening.check_log(&mut seen, &bound.world)?;
     }
     drop(seen);
     let (mut store, work) = opening.open(SqliteStore::open)?;

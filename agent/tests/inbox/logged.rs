@@ -72,3 +72,29 @@ fn best_effort_without_a_log_is_a_slip() {
     lab.agent(["create", "t", "plan.json"]).exits(0);
     lab.agent(["run", "t", "--log-best-effort"]).exits(64).says("--log");
 }
+
+/// The log's lines were appended to the notes of a task, and its next step read them as the user's text.
+#[test]
+fn a_file_that_the_task_reads_is_never_taken_for_a_log() {
+    let lab = Lab { sandbox: Sandbox::new() };
+    let read = r#"{"tool":"fetch","input":{"path":"input/notes.txt"}}"#;
+    let later = r#"{"tool":"fetch","input":{"path":"later/notes.txt"}}"#;
+    let link = r#"{"tool":"count_words","input":{"path":"lost"}}"#;
+    std::os::unix::fs::symlink("found/notes.txt", lab.path("lost")).unwrap();
+    std::os::unix::fs::symlink("input", lab.path("link")).unwrap();
+    std::fs::hard_link(lab.path("input/notes.txt"), lab.path("name")).unwrap();
+    lab.sandbox.write("all.json", format!(r#"{{"goal":"g","steps":[{read},{later},{link}]}}"#));
+    lab.sandbox.write("one.json", format!(r#"{{"goal":"g","steps":[{read}]}}"#));
+    lab.agent(["create", "t", "all.json"]).exits(0);
+    lab.agent(["create", "done", "one.json"]).exits(0);
+    lab.agent(["run", "done"]).exits(0);
+    let before = lab.sandbox.tree();
+    for (log, step) in
+        [("input/notes.txt", 0), ("./link/notes.txt", 0), ("name", 0), ("later/notes.txt", 1), ("found/notes.txt", 2)]
+    {
+        lab.agent(["run", "t", "--log", log]).exits(64).says(&format!("is what step {step} of the task reads"));
+    }
+    lab.agent(["run", "done", "--log", "input/notes.txt"]).exits(64).says("step 0");
+    assert_eq!(lab.sandbox.tree(), before);
+    lab.agent(["run", "done", "--log", "input/notes.jsonl"]).exits(0);
+}

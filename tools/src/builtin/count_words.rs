@@ -1,6 +1,6 @@
 //! Counts the words of one note.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
@@ -9,6 +9,7 @@ use crate::publish::digest;
 use crate::schema::{Field, Kind};
 use crate::text_file::read_text;
 use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
+use crate::world::World;
 
 pub(super) struct CountWords;
 
@@ -41,6 +42,10 @@ const DIGEST_DIGITS: usize = 12;
 impl Tool for CountWords {
     fn spec(&self) -> &Spec {
         &SPEC
+    }
+
+    fn reads(&self, world: &World, input: &Map<String, Value>) -> Vec<PathBuf> {
+        Input(input).text("path").into_iter().map(|path| world.input(Path::new(path))).collect()
     }
 
     fn call(&self, ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError> {
