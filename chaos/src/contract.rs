@@ -8,6 +8,9 @@ pub const DB_FILE: &str = "state.db";
 /// the journal that undoes a change that a cut left half done.
 pub const DB_SUFFIXES: [&str; 3] = ["", "-wal", "-journal"];
 
+/// The one of them that is the write-ahead log.
+pub const WAL: &str = "-wal";
+
 /// Name of the plan file in a scenario's folder.
 pub const PLAN_FILE: &str = "plan.json";
 

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::wal;
+use crate::contract::{DB_FILE, WAL};
 use crate::error::LabError;
 
 /// Files whose content is rebuilt by whoever opens the database first.
@@ -86,11 +88,15 @@ impl Image {
         Ok(())
     }
 
-    /// The same for two images that no process can tell apart.
+    /// The same for two images that no process can tell apart: what nobody reads of
+    /// a write-ahead log makes no difference.
     #[must_use]
     pub fn key(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        for (name, bytes) in self.files.iter().filter(|(name, _)| !name.ends_with(REBUILT)) {
+        let of_database = |suffix| self.files.get(&format!("{DB_FILE}{suffix}")).map(AsRef::as_ref);
+        wal::key(of_database(""), of_database(WAL)).hash(&mut hasher);
+        let is_read = |name: &str| name == DB_FILE || name.strip_prefix(DB_FILE) == Some(WAL);
+        for (name, bytes) in self.files.iter().filter(|(name, _)| !name.ends_with(REBUILT) && !is_read(name)) {
             (name, bytes).hash(&mut hasher);
         }
         (&self.links, &self.folders).hash(&mut hasher);

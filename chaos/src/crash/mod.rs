@@ -9,6 +9,7 @@ mod kill;
 pub mod power;
 mod tape;
 mod traced;
+pub mod wal;
 
 pub use address::Addresses;
 pub use image::Image;

@@ -257,11 +257,19 @@ fn json(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
+/// A database of the contract that stays open, with a step at work; for tests.
+#[cfg(test)]
+pub(crate) fn testing_database(path: &Path) -> Connection {
+    let writer = Connection::open(path).expect("open");
+    writer.execute_batch(tests::SCHEMA).expect("schema");
+    writer
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SCHEMA: &str = "
+    pub(super) const SCHEMA: &str = "
         PRAGMA journal_mode = WAL;
         CREATE TABLE tasks(id TEXT PRIMARY KEY, goal TEXT, status TEXT,
             created_at REAL, updated_at REAL);
@@ -277,8 +285,7 @@ mod tests {
     fn looking_at_a_database_changes_no_byte_of_it() {
         let dir = tempfile::tempdir().expect("dir");
         let db = dir.path().join("state.db");
-        let writer = Connection::open(&db).expect("open");
-        writer.execute_batch(SCHEMA).expect("schema");
+        let _writer = testing_database(&db);
         let bytes = |suffix| std::fs::read(with_suffix(&db, suffix)).expect("read");
         let before = (bytes(""), bytes("-wal"));
         let scratch = tempfile::tempdir().expect("dir");
@@ -315,8 +322,7 @@ mod tests {
     fn a_live_reader_sees_starts_and_tables() {
         let dir = tempfile::tempdir().expect("dir");
         let db = dir.path().join("state.db");
-        let writer = Connection::open(&db).expect("open");
-        writer.execute_batch(SCHEMA).expect("schema");
+        let _writer = testing_database(&db);
         let reader = LiveReader::open(&db).expect("open");
         assert_eq!(reader.starts("t1", 0).expect("read"), 1);
         assert_eq!(reader.starts("t1", 1).expect("read"), 0);

@@ -45,7 +45,7 @@ pub(super) const METHOD: Method = Method {
 const WHOLE: Limits = Limits { all_up_to: 6, samples: 60, tears: 16, most: usize::MAX };
 
 /// What fits into an everyday run.
-const BOUNDED: Limits = Limits { all_up_to: 2, samples: 0, tears: 1, most: 90 };
+const BOUNDED: Limits = Limits { all_up_to: 2, samples: 0, tears: 1, most: 60 };
 
 /// After so many bad disks at one moment the others are not looked at.
 const ENOUGH: usize = 12;

@@ -1,7 +1,6 @@
 //! A process on tape, with what came before it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::agent::process::Env;
 use crate::case::TASK;
@@ -126,19 +125,4 @@ pub fn remark(threads: usize, blind: &[String]) -> Option<String> {
         remarks.push(format!("{threads} threads or children: the order of calls may differ from run to run"));
     }
     (!remarks.is_empty()).then(|| remarks.join("; "))
-}
-
-/// One place for each kind of state: the same rows, the same files beside the
-/// database, and a write-ahead log that is there or not. What two such states
-/// differ in is how much of the next commit is written, which no reader can see.
-#[must_use]
-pub fn kinds(taped: &Arc<Taped>) -> Vec<usize> {
-    let mut seen = BTreeSet::new();
-    let new = taped.states().into_iter().filter(|at| {
-        let image = &taped.tape.images[taped.tape.frames[*at].image];
-        let files: Vec<_> = image.files.iter().filter(|(name, _)| !name.starts_with("state.db")).collect();
-        let wal = image.files.keys().any(|name| name.ends_with("-wal"));
-        seen.insert(format!("{:?} {files:?} {wal}", taped.tables(*at)))
-    });
-    new.collect()
 }

@@ -10,7 +10,8 @@ use super::enumerate::{Limits, subsets};
 use super::model::{Disk, Effect, Node, Rules, change, folder_of};
 use super::tear::{Part, tears};
 use super::trail::{Entry, Trail, What};
-use crate::crash::Image;
+use crate::contract::{DB_FILE, WAL};
+use crate::crash::{Image, wal};
 use crate::trace::FileId;
 
 /// What became of a pending change.
@@ -242,8 +243,17 @@ fn key(disk: &Disk, changed: &BTreeMap<FileId, u64>) -> u64 {
     for folder in disk.folders.iter().filter(|folder| there(folder)) {
         folder.hash(&mut hasher);
     }
+    let content = |name: &str| match disk.names.get(name) {
+        Some(Node::File(file)) => disk.contents.get(file).map(AsRef::as_ref),
+        _ => None,
+    };
+    let wal = format!("{DB_FILE}{WAL}");
+    wal::key(content(DB_FILE), content(&wal)).hash(&mut hasher);
     for (name, node) in disk.names.iter().filter(|(name, _)| there(folder_of(name))) {
         name.hash(&mut hasher);
+        if name == DB_FILE || *name == wal {
+            continue;
+        }
         match node {
             // A file that no entry touched is told by its number.
             Node::File(file) => match changed.get(file) {

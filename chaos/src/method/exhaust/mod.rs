@@ -21,7 +21,7 @@ use crate::play::prepared::Prepared;
 use crate::play::resume::Resumed;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::Stage;
-use crate::play::taped::{Taped, kinds};
+use crate::play::taped::Taped;
 use crate::schedule::Kill;
 use crate::trace;
 
@@ -56,7 +56,7 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
         }
     }
     if deep {
-        all.extend(kinds(&run).into_iter().map(|at| twice(ready, &run, at)));
+        all.extend(run.states().into_iter().map(|at| twice(ready, &run, at)));
         all.extend((0..run.tape.frames.len()).map(|at| real::scenario(ready, &run, at)));
     }
     Ok(all)
