@@ -170,7 +170,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
             let _best_effort = error.print();
             return if error.use_stderr() { Exit::Usage } else { Exit::Done };
         }
-        // Help and version are results like any other: where they are lost, that is no success.
+        // Help and version are results like any other: where they are lost, the command has failed.
         let mut out = Output::new();
         let shown = out.line(error.render().to_string().trim_end()).and_then(|()| out.finish());
         shown.map_or_else(|failure| failure.exit(), |()| Exit::Done)

@@ -70,8 +70,8 @@ impl Config {
     }
 }
 
-/// Names that begin like one of ours and are none: other programs have variables named `AGENT_…` too, but none like
-/// these, and a crash test that was asked for in vain would pass.
+/// Names that only begin like one of ours: other programs have variables named `AGENT_…` too, but none like these, and
+/// a crash test that was asked for in vain would pass.
 fn refuse_misspelt() -> Result<(), Failure> {
     const BEGINNINGS: [&str; 6] = ["AGENT_ART", "AGENT_CRASH", "AGENT_LLM", "AGENT_MAX", "AGENT_STEP", "AGENT_UNSAFE"];
     let known = |name: &str| VARIABLES.iter().any(|(names, _)| names.split(", ").any(|known| known == name));

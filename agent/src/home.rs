@@ -1,8 +1,8 @@
 //! Where a task is at home: the folder that its relative paths start from, those in its plan as well as the artifacts
 //! folder and the report.
 //!
-//! It is the working directory in which the task was created. It is kept relative to the database's folder where the two
-//! lie one in the other, so that a task runs the same from any folder and moves along with its database.
+//! It is the working directory in which the task was created. It is kept relative to the database's folder where the
+//! two lie one in the other, so that a task runs the same from any folder and moves along with its database.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};

@@ -133,8 +133,8 @@ fn is_notes_name(name: &OsStr) -> bool {
     bytes.ends_with(EXTENSION.as_bytes()) && !bytes.starts_with(b".")
 }
 
-/// Whether an entry is a note. A link that leads to nothing that can be looked at is none, and keeps no other from being
-/// counted.
+/// Whether an entry is a note. A link that leads to nothing that can be looked at does not count, and keeps no other
+/// from being counted.
 fn is_note(entry: &DirEntry) -> io::Result<bool> {
     if !is_notes_name(&entry.file_name()) {
         return Ok(false);

@@ -20,7 +20,7 @@ impl Write for Descriptor {
     }
 }
 
-/// Buffered standard output. A reader that closes the pipe has seen enough: that is no error.
+/// Buffered standard output. A reader that closes the pipe has seen enough: that is not an error.
 pub(crate) struct Output {
     out: BufWriter<Descriptor>,
     closed: bool,

@@ -22,9 +22,9 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Listens for SIGTERM and SIGINT. The first one asks for a stop, and what does not look has `grace` from the moment
-    /// on at which somebody sees it; then the process ends, as it does at once with a second signal. Both are as safe as
-    /// any kill.
+    /// Listens for SIGTERM and SIGINT. The first one asks for a stop, and what does not look has `grace` from the
+    /// moment on at which somebody sees it; then the process ends, as it does at once with a second signal. Both are as
+    /// safe as any kill.
     ///
     /// # Errors
     /// The handlers cannot be installed.

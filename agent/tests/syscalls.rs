@@ -91,8 +91,9 @@ fn a_sweep_is_synced_before_recovery_is_committed() {
     assert!(calls[removed + 2..].iter().any(|call| call.contains("state.db-wal>")), "recovery is committed after it");
 }
 
-/// A sync failed while the new database was being changed to WAL. SQLite gives the row "wal" first and commits after it, the
-/// error came with the second step that nobody took, and the task ran to its end in a database with a rollback journal.
+/// A sync failed while the new database was being changed to WAL. SQLite gives the row "wal" first and commits after
+/// it, the error came with the second step that nobody took, and the task ran to its end in a database with a rollback
+/// journal.
 #[test]
 fn a_failed_sync_while_a_database_is_made_is_never_taken_for_success() {
     const WAL: [u8; 2] = [2, 2];
@@ -169,8 +170,8 @@ fn agent(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// A restore that is killed at any call that changes a file leaves the old database or the new one, or says what lies there,
-/// and never something of both; done again it is done.
+/// A restore that is killed at any call that changes a file leaves the old database or the new one, or says what lies
+/// there, and never something of both; done again it is done.
 #[test]
 fn a_restore_that_is_killed_at_any_call_leaves_the_old_database_or_the_new_one() {
     const CALLS: [&str; 9] =

@@ -1,5 +1,5 @@
-//! Names, spellings and codes of the agent contract (docs/contract.md), restated
-//! by hand: the lab takes nobody's word for them.
+//! Names, spellings and codes of the agent contract (docs/contract.md), restated by hand: the lab takes nobody's word
+//! for them.
 
 /// The database's name in the agent's working folder.
 pub const DB_FILE: &str = "state.db";

@@ -1,5 +1,5 @@
-//! Why the lab could not give a verdict. A property that is violated is never
-//! an error: that is a [`crate::judge::verdict::Verdict`].
+//! Why the lab could not give a verdict. A property that is violated is never an error: that is a
+//! [`crate::judge::verdict::Verdict`].
 
 use std::path::{Path, PathBuf};
 

@@ -1,14 +1,12 @@
-//! The crash lab: it starts a real agent, kills it at every dangerous place,
-//! resumes it, and judges the outcome from outside.
+//! The crash lab: it starts a real agent, kills it at every dangerous place, resumes it, and judges the outcome from
+//! outside.
 //!
-//! The way of one scenario: a [`method`] says what to do to the agent, a
-//! [`scenario`] does it on a [`stage`] (a fresh [`sandbox`]) and brings home
-//! [`facts`], and every [`invariant`] gives its [`verdict`] on them. The
-//! [`runner`] plays many of them side by side and [`report`] tells the result.
+//! The way of one scenario: a [`method`] says what to do to the agent, a [`scenario`] does it on a [`stage`] (a fresh
+//! [`sandbox`]) and brings home [`facts`], and every [`invariant`] gives its [`verdict`] on them. The [`runner`] plays
+//! many of them side by side and [`report`] tells the result.
 //!
-//! The lab is an independent witness. It knows the agent only as a process,
-//! reads the database with its own SQL ([`evidence`]), restates every rule that
-//! it judges, and never takes the agent's word for anything.
+//! The lab is an independent witness. It knows the agent only as a process, reads the database with its own SQL
+//! ([`evidence`]), restates every rule that it judges, and never takes the agent's word for anything.
 
 pub mod agent;
 pub mod case;

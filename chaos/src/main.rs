@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors. A closed pipe is nobody's fault.
+            // Help and version are not errors. A closed pipe is nobody's fault.
             let _ = error.print();
             let usage = error.use_stderr();
             return exit(if usage { Exit::Usage.code() } else { 0 });

@@ -1,5 +1,5 @@
-//! Evidence made by hand, for the tests of the judges: a tiny honest agent in
-//! memory plays the report plan, and a test then bends what it left behind.
+//! Evidence made by hand, for the tests of the judges: a tiny honest agent in memory plays the report plan, and a test
+//! then bends what it left behind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,8 +44,7 @@ impl Story {
         Self::of(&inbox::case(), None)
     }
 
-    /// An inbox task, killed at one of the contract's points or at
-    /// `report.published`, then resumed to the end.
+    /// An inbox task, killed at one of the contract's points or at `report.published`, then resumed to the end.
     pub(crate) fn inbox_killed_at(point: &str) -> Self {
         Self::of(&inbox::case(), Some(point.parse().expect("a point")))
     }

@@ -1,5 +1,5 @@
-//! The reports as a shell, a CI service and a reader get them. The agent is
-//! `false`: its baseline fails at once, which is a report like any other.
+//! The reports as a shell, a CI service and a reader get them. The agent is `false`: its baseline fails at once, which
+//! is a report like any other.
 
 use std::path::Path;
 use std::process::Output;

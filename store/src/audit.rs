@@ -1,7 +1,7 @@
 //! The journal against the tables.
 //!
-//! [`audit`] replays every journal from its start through [`crate::machine::evolve`] and compares what comes out
-//! with the rows. It only reads. What it finds is data: a database that is out of order is not an error of the audit.
+//! [`audit`] replays every journal from its start through [`crate::machine::evolve`] and compares what comes out with
+//! the rows. It only reads. What it finds is data: a database that is out of order is not an error of the audit.
 
 use std::collections::BTreeMap;
 

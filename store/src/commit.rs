@@ -8,9 +8,9 @@ use crate::lease::Fence;
 use crate::machine::{Illegal, evolve};
 use crate::model::{Event, PlanSource, StepState, StepStatus, TaskState, TaskStatus, Timestamp};
 
-/// One transaction on one task, its creation among them. It can only be built from events, so there is no way to change a
-/// state without journaling it; and it carries the state before, so that a backend can refuse it where the rows differ.
-/// It owns all that it needs: a backend may hand it to another thread, or put several into one transaction.
+/// One transaction on one task, its creation among them. It can only be built from events, so there is no way to change
+/// a state without journaling it; and it carries the state before, so that a backend can refuse it where the rows
+/// differ. It owns all that it needs: a backend may hand it to another thread, or put several into one transaction.
 #[derive(Clone, Debug)]
 pub struct Commit {
     fence: Fence,

@@ -1,7 +1,7 @@
 //! Crash points: named places where a test may stop the process.
 //!
-//! They are compiled in always, so that the binary which is tested is the binary which ships. [`Crash`] is a value
-//! that travels in the contexts, never a global; while it is off, a point costs one branch.
+//! They are compiled in always, so that the binary which is tested is the binary which ships. [`Crash`] is a value that
+//! travels in the contexts, never a global; while it is off, a point costs one branch.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,7 +65,7 @@ impl fmt::Display for CrashPoint {
 
 /// Why a text names no crash point.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no crash point: {why}; the form is <point>:<step>, e.g. after_effect:2")]
+#[error("`{text}` is not a crash point: {why}; the form is <point>:<step>, e.g. after_effect:2")]
 pub struct BadCrashPoint {
     text: String,
     why: &'static str,
@@ -78,11 +78,11 @@ impl FromStr for CrashPoint {
         let bad = |why| BadCrashPoint { text: text.to_owned(), why };
         let (rest, hit) = match text.split_once('#') {
             None => (text, 1),
-            Some((rest, hit)) => (rest, number(hit).ok_or(bad("the hit after `#` is no number"))?),
+            Some((rest, hit)) => (rest, number(hit).ok_or(bad("the hit after `#` is not a number"))?),
         };
         let (site, step) = match rest.split_once(':') {
             None => (rest, None),
-            Some((site, step)) => (site, Some(number(step).ok_or(bad("the step after `:` is no number"))?)),
+            Some((site, step)) => (site, Some(number(step).ok_or(bad("the step after `:` is not a number"))?)),
         };
         if hit == 0 {
             return Err(bad("hits count from 1"));
@@ -198,12 +198,12 @@ mod tests {
     #[rstest]
     #[case("", "no name")]
     #[case(":2", "no name")]
-    #[case("after_effect:", "no number")]
-    #[case("after_effect:-1", "no number")]
-    #[case("after_effect:+1", "no number")]
-    #[case("after_effect:2#", "no number")]
+    #[case("after_effect:", "not a number")]
+    #[case("after_effect:-1", "not a number")]
+    #[case("after_effect:+1", "not a number")]
+    #[case("after_effect:2#", "not a number")]
     #[case("after_effect:2#0", "count from 1")]
-    #[case("after_effect:99999999999", "no number")]
+    #[case("after_effect:99999999999", "not a number")]
     fn a_slip_is_refused_and_named(#[case] text: &str, #[case] why: &str) {
         let error = text.parse::<CrashPoint>().expect_err("must be refused").to_string();
         assert!(error.contains(why), "{error}");

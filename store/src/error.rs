@@ -17,7 +17,7 @@ pub enum ErrorKind {
     Missing,
     /// A task of that id exists already.
     Exists,
-    /// The file is no database of this program.
+    /// The file is not a database of this program.
     Foreign,
     /// The database was written by a newer version of this program.
     Newer,
@@ -27,7 +27,8 @@ pub enum ErrorKind {
     Unreadable,
     /// The operating system refused to write: permissions, read-only, missing folder.
     Refused,
-    /// Reading, writing or syncing failed. What was not committed is lost, nothing else; what the disk holds is unknown.
+    /// Reading, writing or syncing failed. What was not committed is lost, nothing else; what the disk holds is
+    /// unknown.
     Io,
     /// The disk is full. Nothing of the transaction is stored, and a smaller one may still go through.
     Full,

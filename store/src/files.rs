@@ -41,7 +41,8 @@ pub fn folder_of(path: &Path) -> &Path {
 mod tests {
     use super::*;
 
-    /// A database in a folder whose file system cannot sync folders was refused, an artifact in the same folder was not.
+    /// A database in a folder whose file system cannot sync folders was refused, an artifact in the same folder was
+    /// not.
     #[test]
     fn a_folder_that_knows_no_sync_is_none_that_failed() {
         // The kernel's own file systems answer so.

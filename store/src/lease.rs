@@ -29,8 +29,8 @@ impl Fence {
     }
 }
 
-/// The right of one run to change one task, from [`crate::Store::acquire`] until it is released, lost or dropped, or the
-/// process dies.
+/// The right of one run to change one task, from [`crate::Store::acquire`] until it is released, lost or dropped, or
+/// the process dies.
 pub struct Lease {
     fence: Fence,
     /// What keeps the lease alive while it exists, for SQLite the locked file. Dropping it gives the lease up.

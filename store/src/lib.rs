@@ -3,8 +3,8 @@
 //! The crate is layered, and data flows one way:
 //!
 //! * [`model`]: the nouns (task, plan, step, event, journal) and the only JSON codec for them;
-//! * [`machine`]: the pure core. [`machine::decide`] turns a command into events, [`machine::evolve`] turns an
-//!   event into the next state; neither knows a clock, a file or SQL;
+//! * [`machine`]: the pure core. [`machine::decide`] turns a command into events, [`machine::evolve`] turns an event
+//!   into the next state; neither knows a clock, a file or SQL;
 //! * [`Store`] and [`Reader`]: the narrow seam that a backend fills. State and journal are written together by
 //!   [`Commit`], which only the machine can build, so a state change without its event cannot be expressed;
 //! * [`TaskSession`]: load, decide, evolve, commit, written once for all backends;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Longest task id. It must leave room for the key, the process id and a suffix within the 255 bytes that
-/// file systems allow for one name.
+/// Longest task id. It must leave room for the key, the process id and a suffix within the 255 bytes that file systems
+/// allow for one name.
 pub const TASK_ID_BYTES: usize = 200;
 
 /// Longest name that common file systems accept for one folder entry.
@@ -33,8 +33,8 @@ pub const JOURNAL_PAGE: u32 = 512;
 /// How long a writer that holds the database is waited for before the run gives up with "busy".
 pub const BUSY_WAIT: Duration = Duration::from_secs(30);
 
-/// Databases up to this size are checked page by page when they are opened for writing; larger ones page by
-/// page as they are read, and wholly by `verify`.
+/// Databases up to this size are checked page by page when they are opened for writing; larger ones page by page as
+/// they are read, and wholly by `verify`.
 pub const CHECK_AT_OPEN_BYTES: i64 = 1 << 20;
 
 /// WAL pages after which SQLite moves them into the database, so that the WAL stays bounded.

@@ -32,8 +32,8 @@ pub struct TaskSession<'a> {
 }
 
 impl<'a> TaskSession<'a> {
-    /// Takes the lease, then loads the state: in that order, since what is read before the lock may be another
-    /// run's work in progress.
+    /// Takes the lease, then loads the state: in that order, since what is read before the lock may be another run's
+    /// work in progress.
     ///
     /// # Errors
     /// [`ErrorKind::Held`] where another process has the lease; nothing was changed.

@@ -46,9 +46,9 @@ pub struct StepRow {
 
 /// Reading. A reader never creates a file and never changes one.
 pub trait Reader {
-    /// Runs `read` on one state of the storage: what is committed meanwhile does not show in it. Without it, two
-    /// calls may see two states. `read` may be run again from its start, and its last run counts; the reader that it
-    /// is given is the one to use, and is not to be asked for a snapshot once more.
+    /// Runs `read` on one state of the storage: what is committed meanwhile does not show in it. Without it, two calls
+    /// may see two states. `read` may be run again from its start, and its last run counts; the reader that it is given
+    /// is the one to use, and is not to be asked for a snapshot once more.
     fn snapshot(&mut self, read: &mut dyn FnMut(&mut dyn Reader) -> Result<(), StoreError>) -> Result<(), StoreError>;
 
     /// All tasks, oldest first.
@@ -76,16 +76,16 @@ pub trait Reader {
     fn integrity(&mut self) -> Result<Vec<String>, StoreError>;
 }
 
-/// Writing. A backend decides nothing: it stores what [`Commit`] says, wholly or not at all, and there is no other way to
-/// write.
+/// Writing. A backend decides nothing: it stores what [`Commit`] says, wholly or not at all, and there is no other way
+/// to write.
 pub trait Store: Reader + Send {
-    /// Takes the right to change a task. [`crate::ErrorKind::Held`] where another process has it; then nothing
-    /// was changed. Its holder's death gives the lease back.
+    /// Takes the right to change a task. [`crate::ErrorKind::Held`] where another process has it; then nothing was
+    /// changed. Its holder's death gives the lease back.
     fn acquire(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError>;
 
-    /// Takes the right to create a task and to hold it from the first moment, so that no other process runs it before its
-    /// creator does. [`crate::ErrorKind::Held`] where another process is doing the same, [`crate::ErrorKind::Exists`]
-    /// where the task is there; nothing was changed.
+    /// Takes the right to create a task and to hold it from the first moment, so that no other process runs it before
+    /// its creator does. [`crate::ErrorKind::Held`] where another process is doing the same,
+    /// [`crate::ErrorKind::Exists`] where the task is there; nothing was changed.
     fn reserve(&mut self, task: &TaskId, run: &RunId) -> Result<Lease, StoreError>;
 
     /// Asserts the lease and, where leases expire, puts its end off. [`crate::ErrorKind::Fenced`] where a later run has
@@ -96,7 +96,8 @@ pub trait Store: Reader + Send {
     fn release(&mut self, lease: Lease) -> Result<(), StoreError>;
 
     /// Writes state and events in one transaction, guarded by the fence's token and the rows' present state. When it
-    /// returns, the transaction is durable. A creation is refused as [`crate::ErrorKind::Exists`] where the task is there.
-    /// [`crate::ErrorKind::Unsettled`] says that nobody knows whether it landed; whoever takes the task up next finds out.
+    /// returns, the transaction is durable. A creation is refused as [`crate::ErrorKind::Exists`] where the task is
+    /// there. [`crate::ErrorKind::Unsettled`] says that nobody knows whether it landed; whoever takes the task up next
+    /// finds out.
     fn commit(&mut self, commit: &Commit) -> Result<(), StoreError>;
 }

@@ -83,7 +83,8 @@ mod tests {
         assert_eq!(address.join("api/generate"), joined);
     }
 
-    /// A port that is not one was taken for none: the notes went to port 80, to whoever listens there, and the task was done.
+    /// A port that is not one was taken for none: the notes went to port 80, to whoever listens there, and the task was
+    /// done.
     #[rstest]
     #[case("http://127.0.0.1:114344", "port `114344`")]
     #[case("http://127.0.0.1:11434x", "port `11434x`")]

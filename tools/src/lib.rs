@@ -1,8 +1,8 @@
 //! What touches the world: the [`Tool`] trait, and one file per tool under `builtin/`.
 //!
 //! A tool is added in one file: what it is ([`Spec`]: name, effect class, input, output, crash points, an example) and
-//! what it does ([`Tool::call`]), a `mod` line and a row in `builtin/mod.rs`. Plans are checked, schemas are printed and
-//! crash tests are found from there, with nothing more to write. A program may have others: see [`Registry`].
+//! what it does ([`Tool::call`]), a `mod` line and a row in `builtin/mod.rs`. Plans are checked, schemas are printed
+//! and crash tests are found from there, with nothing more to write. A program may have others: see [`Registry`].
 //!
 //! The crate reads no environment and prints nothing; what a tool may know of its surroundings is in [`World`].
 

@@ -1,9 +1,8 @@
 //! A file that appears whole or not at all, once, and whose name survives a power cut.
 //!
-//! The order is what counts: the content is synced before it gets its name, and the folder is synced before the
-//! caller hears of success, because a name is durable only when its folder is. A kill between any two calls leaves
-//! either no file of that name or the complete one, and at most a temporary file, which [`crate::sweep_temporaries`]
-//! removes.
+//! The order is what counts: the content is synced before it gets its name, and the folder is synced before the caller
+//! hears of success, because a name is durable only when its folder is. A kill between any two calls leaves either no
+//! file of that name or the complete one, and at most a temporary file, which [`crate::sweep_temporaries`] removes.
 
 use std::fs;
 use std::io::{self, Read};

@@ -80,8 +80,8 @@ pub fn has_content(path: &Path, content: &mut Content<'_>) -> Result<bool, Publi
 /// Refuses a place at which [`replace`] would never put a file.
 ///
 /// # Errors
-/// [`PublishError::Occupied`] where something other than a regular file stands there, or [`PublishError::Io`] where nothing
-/// can be looked up there.
+/// [`PublishError::Occupied`] where something other than a regular file stands there, or [`PublishError::Io`] where
+/// nothing can be looked up there.
 pub fn check_replaceable(path: &Path) -> Result<(), PublishError> {
     open_there(path).map(drop)
 }
@@ -227,8 +227,8 @@ mod tests {
         }
     }
 
-    /// Two processes with one process id wrote their reports through one temporary name: the first one's name led to the
-    /// second one's half of a report when it was renamed.
+    /// Two processes with one process id wrote their reports through one temporary name: the first one's name led to
+    /// the second one's half of a report when it was renamed.
     #[test]
     fn half_a_report_of_somebody_else_is_never_given_the_name() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! A file under a name of its own, on its way to the name that it is meant for.
 //!
 //! Names are not trusted. In containers every program may be process 1, so that two of them choose the same temporary
-//! name in a folder that they share; and a name may lead to another file at the next look. What a process vouches for is
-//! the file that its own descriptor holds, so that is what gets the final name.
+//! name in a folder that they share; and a name may lead to another file at the next look. What a process vouches for
+//! is the file that its own descriptor holds, so that is what gets the final name.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};

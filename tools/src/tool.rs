@@ -23,8 +23,8 @@ pub trait Tool: Send + Sync {
 
     /// Does one attempt of a step and returns its output, which must fit [`Spec::output`].
     ///
-    /// A process may die at any instruction of it and call it again with the same key; then the outcome must be that
-    /// of a single call. Places in between that deserve a crash test are marked with [`ToolContext::crash`].
+    /// A process may die at any instruction of it and call it again with the same key; then the outcome must be that of
+    /// a single call. Places in between that deserve a crash test are marked with [`ToolContext::crash`].
     ///
     /// # Errors
     /// See [`ToolError`]: whether the step may be tried again, or the process must stop.
@@ -169,8 +169,8 @@ pub enum ToolError {
     /// effect has begun: nothing needs to be found out about it.
     #[error("given up, the process has been asked to stop")]
     Stopped,
-    /// The disk can no longer be trusted, a sync failed. The process must stop without recording anything: the
-    /// kernel may have dropped the very pages that a second sync would report as written.
+    /// The disk can no longer be trusted, a sync failed. The process must stop without recording anything: the kernel
+    /// may have dropped the very pages that a second sync would report as written.
     #[error("{0}")]
     Poison(String),
 }

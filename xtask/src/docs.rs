@@ -1,7 +1,7 @@
 //! Tables in the documents that are made from the code, so that they cannot drift from it.
 //!
-//! A block stands between `<!-- generated: NAME -->` and `<!-- end -->`. `cargo xtask docs` rewrites the blocks, `cargo
-//! xtask test` fails where one differs.
+//! A block stands between `<!-- generated: NAME -->` and `<!-- end -->`. `cargo xtask docs` rewrites the blocks,
+//! `cargo xtask test` fails where one differs.
 
 use std::collections::BTreeMap;
 use std::fs;

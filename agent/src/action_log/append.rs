@@ -67,7 +67,8 @@ impl LogFile {
         let folder = tools::folder_of(path);
         tools::make_folder(folder)?;
         let failed = LogError::io("open", path);
-        // Looked at before it is opened, since to open a device may do something, and after, since it may be another one.
+        // Looked at before it is opened, since to open a device may do something, and after, since it may be another
+        // one.
         if let Ok(there) = fs::metadata(path) {
             check_kind(path, there.file_type())?;
         }
@@ -110,7 +111,7 @@ impl LogFile {
         Ok(Content { file: Arc::clone(&self.file), at: 0, end: self.length()? })
     }
 
-    /// Its length; 0 for what is no regular file.
+    /// Its length; 0 for what is not a regular file.
     ///
     /// # Errors
     /// The file cannot be looked at.

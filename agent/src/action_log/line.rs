@@ -10,14 +10,14 @@ use crate::fields::OwnFields;
 
 const RESUMED: &str = "task_resumed";
 
-/// What the log calls an event; `None` where it has no line of its own. A recovered step is named by the
-/// `task_resumed` that follows it.
+/// What the log calls an event; `None` where it has no line of its own. A recovered step is named by the `task_resumed`
+/// that follows it.
 pub(super) fn event(entry: &JournalEntry, reader: &mut dyn Reader) -> Result<Option<&'static str>, StoreError> {
     let Some(kind) = EventKind::ALL.into_iter().find(|kind| kind.as_str() == entry.kind) else { return Ok(None) };
     Ok(match kind {
         EventKind::RunStarted => is_resumption(entry, reader)?.then_some(RESUMED),
         EventKind::StepFinished => Some("step_done"),
-        // The report is no step, and that it was begun is nothing to ship: its end shows as `task_done`.
+        // The report is not a step, and that it was begun is nothing to ship: its end shows as `task_done`.
         EventKind::StepRecovered | EventKind::CompletionRecovered | EventKind::CompletionStarted => None,
         EventKind::TaskCreated
         | EventKind::StepStarted
@@ -77,9 +77,9 @@ const TAKEN: [&str; 9] = ["event", "task", "idx", "name", "ts", "run", "seq", "r
 
 /// The line of a journaled event, with its line break. `ts` is when it happened, also where it is reconciled.
 ///
-/// It is never longer than what a later run looks at: that run would take the event for one that the log lacks, and write
-/// it once more, and so would each after it. Texts of other programs may be of any length; they are cut, or left out where
-/// that is not enough. `None` where even then there is no line that a reader would find.
+/// It is never longer than what a later run looks at: that run would take the event for one that the log lacks, and
+/// write it once more, and so would each after it. Texts of other programs may be of any length; they are cut, or left
+/// out where that is not enough. `None` where even then there is no line that a reader would find.
 pub(super) fn line(entry: &JournalEntry, event: &str, name: Option<&str>, reconciled: bool) -> Option<Vec<u8>> {
     let line = |data: &Map<String, Value>, name: Option<&str>, cut| {
         let (task, run, own) = (entry.task.as_str(), entry.run.as_str(), OwnFields::of(data, &TAKEN));
@@ -185,8 +185,8 @@ mod tests {
         }
     }
 
-    /// Events of another program had fields that are called like those of every line; the line then had two of a name, was
-    /// read as none, and each run wrote it once more.
+    /// Events of another program had fields that are called like those of every line; the line then had two of a name,
+    /// was read as none, and each run wrote it once more.
     #[test]
     fn no_name_is_given_twice_whatever_the_events_own_fields_are_called() {
         let taken: Map<String, Value> = TAKEN.iter().map(|name| ((*name).to_owned(), json!("theirs"))).collect();

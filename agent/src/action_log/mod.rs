@@ -2,9 +2,9 @@
 //!
 //! It is one more reader of the journal and never steers anything. Under the task's lease [`ActionLog`] moves a cursor
 //! along the journal and writes a line for every event that the log shows. At its start it first writes what the log
-//! lacks of the events before, marked as reconciled where another run caused them. So a line that a crash has lost, or a
-//! log that was lost whole, comes back in the journal's order, before anything new; and nothing is written twice, since a
-//! line carries the run and the `seq` of its event, which say without doubt which event it stands for.
+//! lacks of the events before, marked as reconciled where another run caused them. So a line that a crash has lost, or
+//! a log that was lost whole, comes back in the journal's order, before anything new; and nothing is written twice,
+//! since a line carries the run and the `seq` of its event, which say without doubt which event it stands for.
 //!
 //! * `line`: which event becomes which line;
 //! * `append`: one `write` for each line, under the file's lock, so that several tasks can share a log;
@@ -136,7 +136,7 @@ impl ActionLog {
         }
     }
 
-    /// Writes that the task was done before. This is no event of the journal: nothing has happened.
+    /// Writes that the task was done before. The journal has no such event: nothing has happened.
     pub(crate) fn already_done(&mut self, at: f64) -> Result<(), LogError> {
         let line = line::already_done(&self.task, &self.run, at);
         self.append(None, &line)

@@ -1,4 +1,4 @@
-//! What a log has already. Whatever is not a line of ours is skipped: it is no fault, and it stays.
+//! What a log has already. Whatever is not a line of ours is skipped: that is allowed, and it stays.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -96,8 +96,8 @@ impl Needle {
         Self(Finder::new(name.as_bytes()).into_owned())
     }
 
-    /// False where the line cannot name the task: it has neither its name nor an escape, with which any character can be
-    /// written.
+    /// False where the line cannot name the task: it has neither its name nor an escape, with which any character can
+    /// be written.
     fn is_in(&self, line: &[u8]) -> bool {
         self.0.find(line).is_some() || memchr(b'\\', line).is_some()
     }

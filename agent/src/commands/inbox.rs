@@ -97,7 +97,7 @@ fn wanted(opening: &Opening<'_>, request: &InboxRequest<'_>) -> Result<Completio
     Ok(wanted)
 }
 
-/// Refuses what can be no report.
+/// Refuses what cannot be a report.
 pub(super) fn check_out(opening: &Opening<'_>, out: &Path) -> Result<(), Failure> {
     check_apart(opening.db, "--out", out)?;
     let usage = |why: &str| Err(Failure::new(Exit::Usage, format!("--out {} {why}", out.display())));

@@ -76,8 +76,8 @@ impl<'a> Opening<'a> {
         Ok(Seen { state, completion, ended, reader })
     }
 
-    /// Looks ahead, as far as reading tells, at what a run would stumble over: a fault that is found here costs no attempt
-    /// and leaves no trace.
+    /// Looks ahead, as far as reading tells, at what a run would stumble over: a fault that is found here costs no
+    /// attempt and leaves no trace.
     ///
     /// # Errors
     /// What is at fault.
@@ -93,8 +93,8 @@ impl<'a> Opening<'a> {
         Ok(world)
     }
 
-    /// Refuses an action log that the report would replace, or that a step reads: its lines would be taken for a text of
-    /// the user.
+    /// Refuses an action log that the report would replace, or that a step reads: its lines would be taken for a text
+    /// of the user.
     pub(super) fn check_log(&self, seen: &mut Seen, world: &World) -> Result<(), Failure> {
         let Some(LogChoice { path, .. }) = self.log else { return Ok(()) };
         if let Some(completion) = &seen.completion {

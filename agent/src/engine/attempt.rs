@@ -68,8 +68,8 @@ impl Runner<'_, '_> {
         }
     }
 
-    /// The step's end could not be stored, and nothing of it is. Three such runs must not fail the task without a word in
-    /// its journal, so the cause is recorded, for which there may still be room.
+    /// The step's end could not be stored, and nothing of it is. Three such runs must not fail the task without a word
+    /// in its journal, so the cause is recorded, for which there may still be room.
     fn not_stored(&mut self, prepared: &Prepared, error: SessionError) -> Result<Attempt, EngineError> {
         let step = prepared.step.idx;
         let why = one_line(&format!("the output cannot be stored: {}", line(&error)));
@@ -92,7 +92,7 @@ impl Runner<'_, '_> {
         }
     }
 
-    /// It does not count: three polite stops are no reason to fail a task.
+    /// It does not count: three polite stops must not fail a task.
     fn release(&mut self, step: u32) -> Result<Attempt, EngineError> {
         self.commit(&Command::Release { step, reason: STOPPED.to_owned() })?;
         Ok(Attempt::Released)
@@ -165,7 +165,8 @@ pub(super) fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The limit was declared and nobody asked: an output of 900 MB ended in an error of the database, three times over.
+    /// The limit was declared and nobody asked: an output of 900 MB ended in an error of the database, three times
+    /// over.
     #[test]
     fn an_output_that_is_too_large_is_an_error_of_its_step() {
         let output = Map::from_iter([("text".to_owned(), Value::from("\u{1}\u{1}"))]);

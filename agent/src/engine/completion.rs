@@ -1,8 +1,9 @@
-//! What a run does once every step is done and before the task is: an effect that may be repeated, stored with the task.
+//! What a run does once every step is done and before the task is: an effect that may be repeated, stored with the
+//! task.
 //!
 //! So far there is one, the report of the inbox: the JSON list of all results in step order. It is written from the
-//! committed outputs, one at a time, and so comes out the same however often it is written and whenever. The report's path
-//! belongs to the task: whatever other file stands there is replaced, in one step, by the whole report.
+//! committed outputs, one at a time, and so comes out the same however often it is written and whenever. The report's
+//! path belongs to the task: whatever other file stands there is replaced, in one step, by the whole report.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! The engine: one run of one task under lease, from recovery to its end.
 //!
-//! It knows no environment, no signal, no exit code and no action log: what it may do is in [`Settings`], whether it has
-//! to stop is a [`tools::Stop`], what happened is an [`Outcome`] or an [`EngineError`], and an [`Observer`] hears of each
-//! commit and can only read.
+//! It knows no environment, no signal, no exit code and no action log: what it may do is in [`Settings`], whether it
+//! has to stop is a [`tools::Stop`], what happened is an [`Outcome`] or an [`EngineError`], and an [`Observer`] hears
+//! of each commit and can only read.
 //!
 //! * `runner`: the loop;
 //! * `recover`: what comes before the first step;

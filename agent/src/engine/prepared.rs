@@ -64,8 +64,8 @@ pub(crate) fn preflight(
 }
 
 impl Prepared {
-    /// Refuses to repeat a step with an effect into another artifacts folder, once a process has ended in it: what it did
-    /// is in the first one, and would stand in both.
+    /// Refuses to repeat a step with an effect into another artifacts folder, once a process has ended in it: what it
+    /// did is in the first one, and would stand in both.
     pub(super) fn check_artifacts(
         &self,
         reader: &mut dyn Reader,

@@ -137,8 +137,8 @@ impl Runner<'_, '_> {
         Ok(())
     }
 
-    /// A place at which the report cannot stand is journaled and not counted, for somebody else has to mend it. Where the
-    /// disk cannot be trusted, nothing is recorded.
+    /// A place at which the report cannot stand is journaled and not counted, for somebody else has to mend it. Where
+    /// the disk cannot be trusted, nothing is recorded.
     fn carry_out(&mut self, completion: &Completion) -> Result<(), EngineError> {
         let task = self.session.task().clone();
         let points = self.crash.scope(None);

@@ -166,7 +166,7 @@ const COMMANDS: [&[&str]; 8] = [
 ];
 
 #[rstest]
-#[case::garbage(b"this is no database, and it is long enough to be taken for the header of one at first sight".as_slice())]
+#[case::garbage(b"this is not a database, and it is long enough to be taken for the header of one at first sight".as_slice())]
 #[case::short(b"short")]
 #[case::half_a_header(b"SQLite format 3\0")]
 fn what_is_no_database_is_refused_and_left_alone(#[case] bytes: &[u8]) {
@@ -241,8 +241,8 @@ fn a_database_name_is_a_file_name_and_nothing_else(#[case] name: &str) {
     lab.agent(["--db", name, "verify"]).exits(0);
 }
 
-/// SQLite keeps the WAL beside the file that the link leads to. A reader that looked beside the link once saw the
-/// state before the WAL, and two names of one database gave one task two locks.
+/// SQLite keeps the WAL beside the file that the link leads to. A reader that looked beside the link once saw the state
+/// before the WAL, and two names of one database gave one task two locks.
 #[test]
 fn a_database_behind_a_link_is_the_one_it_leads_to() {
     let lab = Lab::killed_at("after_effect:2");

@@ -93,8 +93,8 @@ fn what_is_read_is_right(#[case] kind: &str, #[case] status: &str, #[case] event
     assert!(table.lines().any(|line| line.contains("t1") && line.contains(status)), "{table}");
 }
 
-/// Where the index of a WAL was missing the whole database was copied to the temporary folder, and stayed there when the
-/// reader was interrupted.
+/// Where the index of a WAL was missing the whole database was copied to the temporary folder, and stayed there when
+/// the reader was interrupted.
 #[test]
 fn nothing_is_copied_to_read_a_wal_without_its_index() {
     let lab = database("killed, without its -shm");

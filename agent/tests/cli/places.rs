@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use crate::journal::assert_sound;
 use crate::lab::Lab;
 
-/// A run through a link to a database that was not there yet locked a name beside the link. A second one, when the file was
-/// there, locked a name beside the file, and took over a task that was being run.
+/// A run through a link to a database that was not there yet locked a name beside the link. A second one, when the file
+/// was there, locked a name beside the file, and took over a task that was being run.
 #[test]
 fn a_link_to_what_is_not_there_yet_gives_a_task_no_second_lock() {
     let lab = Lab::new();
@@ -29,8 +29,8 @@ fn a_link_to_what_is_not_there_yet_gives_a_task_no_second_lock() {
     assert_sound(&lab, "t1", None);
 }
 
-/// A single file that is mounted into a container has its WAL inside, and everybody else's is outside: both wrote, and the
-/// database was destroyed.
+/// A single file that is mounted into a container has its WAL inside, and everybody else's is outside: both wrote, and
+/// the database was destroyed.
 #[test]
 fn a_database_that_is_mounted_by_itself_is_refused() {
     let lab = Lab::with_task();
@@ -48,8 +48,8 @@ fn a_database_that_is_mounted_by_itself_is_refused() {
     lab.agent(["run", "t1"]).exits(0);
 }
 
-/// The lock file of a task that another user had run once could not be opened for writing, so nobody else could ever run
-/// it again.
+/// The lock file of a task that another user had run once could not be opened for writing, so nobody else could ever
+/// run it again.
 #[test]
 fn a_lock_file_that_can_only_be_read_can_be_locked() {
     let lab = Lab::with_task();

@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use crate::journal::assert_sound;
 use crate::lab::Lab;
 
-/// A lab whose `copy.db` has the task `t1` before its first step, and whose database was killed at its last: what it has done
-/// is in the WAL.
+/// A lab whose `copy.db` has the task `t1` before its first step, and whose database was killed at its last: what it
+/// has done is in the WAL.
 fn killed_after_a_backup() -> Lab {
     let lab = Lab::with_task();
     lab.agent(["backup", "copy.db"]).exits(0);

@@ -135,8 +135,8 @@ fn what_does_not_come_to_its_end_has_the_grace_and_no_more(#[case] signal: Signa
     assert_sound(&lab, "t1", None);
 }
 
-/// As the first process of a container, which no signal ends whose handler is the default one, a second SIGTERM ended in a
-/// segmentation fault, and a crash point in an endless wait.
+/// As the first process of a container, which no signal ends whose handler is the default one, a second SIGTERM ended
+/// in a segmentation fault, and a crash point in an endless wait.
 #[test]
 fn the_first_process_of_a_container_ends_by_exit_code() {
     const CONTAINER: [&str; 6] = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--"];

@@ -1,6 +1,7 @@
 //! The checker: does a log, read leniently, agree with the journal, event for event?
 //!
-//! It restates what the log must show, from the journal as `export` prints it, and knows nothing of how the agent does it.
+//! It restates what the log must show, from the journal as `export` prints it, and knows nothing of how the agent does
+//! it.
 
 use serde_json::Value;
 
@@ -47,7 +48,7 @@ fn due(journal: &[Value]) -> Vec<(String, Option<u64>, f64)> {
     events.collect()
 }
 
-/// Whether the log has exactly the journal's events, in its order, at its times. `already_done` is no event of the
+/// Whether the log has exactly the journal's events, in its order, at its times. `already_done` is not an event of the
 /// journal, and may only come last.
 pub(crate) fn agree(journal: &[Value], log: &[Line]) -> Result<(), String> {
     let shown = log.iter().filter(|line| line.event.0 != "already_done");

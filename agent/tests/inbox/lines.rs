@@ -188,8 +188,8 @@ fn a_database_that_was_made_anew_is_not_taken_for_the_one_that_the_log_speaks_of
     assert_eq!(created, 2, "the same task and the same numbers, another run");
 }
 
-/// Another program journaled events with fields that are called like those of every line, and an error of more than 64 KiB.
-/// Each run took them for events that the log lacks, and wrote them once more; `export` printed names twice.
+/// Another program journaled events with fields that are called like those of every line, and an error of more than 64
+/// KiB. Each run took them for events that the log lacks, and wrote them once more; `export` printed names twice.
 #[test]
 fn events_of_another_program_get_one_line_each_whatever_is_in_them() {
     let lab = Lab::done();

@@ -16,7 +16,7 @@ fn every_note_is_counted_and_the_report_has_them_in_order() {
     assert_eq!(report[1], json!({"file": "b.txt", "words": 4, "sha256": "6c9e7dd529e3"}));
     let status = lab.status("t");
     assert_eq!(status["status"], "done");
-    assert_eq!(status["steps"].as_array().unwrap().len(), 3, "the report is no step");
+    assert_eq!(status["steps"].as_array().unwrap().len(), 3, "the report is not a step");
     lab.assert_sound("t");
 }
 

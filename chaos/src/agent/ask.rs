@@ -8,12 +8,11 @@ use crate::case::plan::{PlanCase, stays_inside};
 use crate::contract::INBOX_OPTIONS;
 use crate::error::LabError;
 
-/// Asks the agent for its inventory, once. An agent that refuses the
-/// command has none.
+/// Asks the agent for its inventory, once. An agent that refuses the command has none.
 ///
 /// # Errors
-/// An agent that cannot be started, and an inventory that cannot be read:
-/// half an inventory would leave crash points untested without a word.
+/// An agent that cannot be started, and an inventory that cannot be read: half an inventory would leave crash points
+/// untested without a word.
 pub fn ask_inventory(target: &mut Target, dir: &Path) -> Result<(), LabError> {
     let outcome = Launch::new(target, ["tools", "--json"], dir, &dir.join("tools")).start()?.finish()?;
     if outcome.ended != Ended::Exited(0) {
@@ -29,8 +28,7 @@ pub fn ask_inventory(target: &mut Target, dir: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Asks whether the agent has the command `inbox`, by its help: one that has
-/// it names its options there.
+/// Asks whether the agent has the command `inbox`, by its help: one that has it names its options there.
 ///
 /// # Errors
 /// An agent that cannot be started.

@@ -1,6 +1,5 @@
-//! The one folder below which a run of the lab makes all others. A lock in it says
-//! that the lab lives, so that a later run can clear away what a lab that was
-//! killed has left, and never what is in use.
+//! The one folder below which a run of the lab makes all others. A lock in it says that the lab lives, so that a later
+//! run can clear away what a lab that was killed has left, and never what is in use.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,14 +13,12 @@ use crate::error::LabError;
 /// The lock's name.
 const LOCK: &str = "lock";
 
-/// The folder of a run of the lab. Dropped, it is removed and what still runs in
-/// it is ended.
+/// The folder of a run of the lab. Dropped, it is removed and what still runs in it is ended.
 pub struct Folder {
     // Dropped in this order: removed, taken off the list of a stop, let go.
     dir: TempDir,
     _kept: Kept,
-    /// Held by this process alone: the lock ends with it, however it ends. `None`
-    /// where the file system knows no locks.
+    /// Held by this process alone: the lock ends with it, however it ends. `None` where the file system knows no locks.
     _lock: Option<File>,
 }
 
@@ -54,8 +51,8 @@ impl Drop for Folder {
     }
 }
 
-/// Makes the lock and takes it. It gets its name only when it is held: a lab that
-/// sweeps at this moment must not find one that nobody holds.
+/// Makes the lock and takes it. It gets its name only when it is held: a lab that sweeps at this moment must not find
+/// one that nobody holds.
 fn hold(dir: &Path) -> Result<Option<File>, LabError> {
     let (unnamed, named) = (dir.join("lock.new"), dir.join(LOCK));
     let file = File::create(&unnamed).map_err(LabError::io("create", &unnamed))?;
@@ -66,8 +63,8 @@ fn hold(dir: &Path) -> Result<Option<File>, LabError> {
     Ok(Some(file))
 }
 
-/// Removes the folders of labs that are dead, and ends what still runs for them.
-/// What cannot be removed belongs to somebody else.
+/// Removes the folders of labs that are dead, and ends what still runs for them. What cannot be removed belongs to
+/// somebody else.
 fn sweep(root: &Path) {
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -94,8 +91,7 @@ mod tests {
         names
     }
 
-    /// A lab was killed by SIGKILL, and its folders stayed in memory until the next
-    /// start of the machine.
+    /// A lab was killed by SIGKILL, and its folders stayed in memory until the next start of the machine.
     #[test]
     fn what_a_dead_lab_has_left_is_swept_and_what_is_in_use_or_foreign_stays() {
         let root = tempfile::tempdir().expect("dir");

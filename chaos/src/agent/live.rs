@@ -1,6 +1,5 @@
-//! What this lab has in the world and must not leave there: the process groups
-//! that it started, and its folder. All of it is listed in this one place, so that
-//! a lab that is told to stop can end and remove it.
+//! What this lab has in the world and must not leave there: the process groups that it started, and its folder. All of
+//! it is listed in this one place, so that a lab that is told to stop can end and remove it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,16 +17,16 @@ use signal_hook::iterator::Signals;
 use crate::agent::stray;
 use crate::error::LabError;
 
-/// Held for writing from the moment at which the lab is told to stop up to its
-/// end: whoever wants to start a process or to tell a result waits there.
+/// Held for writing from the moment at which the lab is told to stop up to its end: whoever wants to start a process or
+/// to tell a result waits there.
 static OPEN: RwLock<()> = RwLock::new(());
 
 static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 static FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 static PLAYED: AtomicUsize = AtomicUsize::new(0);
 
-/// So often a folder is removed before it is given up: threads that have not come
-/// to the gate yet may still write into it.
+/// So often a folder is removed before it is given up: threads that have not come to the gate yet may still write into
+/// it.
 const ROUNDS: usize = 50;
 
 /// Between two of these.
@@ -50,8 +49,8 @@ impl Drop for Group {
     }
 }
 
-/// Starts a process that leads a group of its own, and lists it. A lab that is
-/// being stopped starts nothing any more: the call does not return.
+/// Starts a process that leads a group of its own, and lists it. A lab that is being stopped starts nothing any more:
+/// the call does not return.
 ///
 /// # Errors
 /// What the system says.
@@ -84,15 +83,14 @@ pub fn played() {
     PLAYED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Goes by, unless the lab is being stopped: what it found while its processes
-/// were killed is no result and must not be told.
+/// Goes by, unless the lab is being stopped: what it found while its processes were killed says nothing and must not be
+/// told.
 pub fn pass() {
     drop(OPEN.read().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Lets SIGINT, SIGTERM and SIGHUP end the lab with everything that it has
-/// started; `tell` is given the one line to be said. A signal that was ignored
-/// when the lab began, as `nohup` has it, stays ignored.
+/// Lets SIGINT, SIGTERM and SIGHUP end the lab with everything that it has started; `tell` is given the one line to be
+/// said. A signal that was ignored when the lab began, as `nohup` has it, stays ignored.
 ///
 /// # Errors
 /// A system that lends no signal or no thread.
@@ -121,7 +119,7 @@ fn stop(number: i32, tell: fn(&str)) {
     }
     let name = Signal::try_from(number).map_or("a signal", Signal::as_str);
     let count = PLAYED.load(Ordering::Relaxed);
-    tell(&format!("stopped by {name} after {count} scenarios; that is no pass"));
+    tell(&format!("stopped by {name} after {count} scenarios; that does not count as passed"));
     std::process::exit(128 + number);
 }
 

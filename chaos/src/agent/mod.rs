@@ -1,5 +1,5 @@
-//! The command under test: what it tells of itself, its processes, the folders in
-//! which they work, and what they leave behind.
+//! The command under test: what it tells of itself, its processes, the folders in which they work, and what they leave
+//! behind.
 
 pub mod ask;
 pub mod folder;

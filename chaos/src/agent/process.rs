@@ -1,5 +1,5 @@
-//! One process of the agent: started with a clean environment in a process
-//! group of its own, watched with a deadline, its end read from the kernel.
+//! One process of the agent: started with a clean environment in a process group of its own, watched with a deadline,
+//! its end read from the kernel.
 //!
 //! A process that hangs is a finding, never a hung lab.
 
@@ -60,8 +60,7 @@ pub struct Outcome {
     pub stdout: String,
     /// What it wrote, at most [`MAX_OUTPUT_BYTES`].
     pub stderr: String,
-    /// Other processes of its group that outlived it for longer than a wrapper's
-    /// leftovers do. They have been ended.
+    /// Other processes of its group that outlived it for longer than a wrapper's leftovers do. They have been ended.
     pub survivors: Vec<Stray>,
 }
 
@@ -79,8 +78,7 @@ pub struct Running {
 }
 
 impl<'a> Launch<'a> {
-    /// `args` for the agent, to be run in `dir`; what it prints is kept in the
-    /// files `stem.out` and `stem.err`.
+    /// `args` for the agent, to be run in `dir`; what it prints is kept in the files `stem.out` and `stem.err`.
     #[must_use]
     pub fn new<'b>(target: &'a Target, args: impl IntoIterator<Item = &'b str>, dir: &Path, stem: &Path) -> Self {
         let args = args.into_iter().map(str::to_owned).collect();
@@ -170,8 +168,8 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Waits for the end in a thread of its own, without reaping: the process id
-/// stays taken until [`Running::finish`], so that no signal can hit a stranger.
+/// Waits for the end in a thread of its own, without reaping: the process id stays taken until [`Running::finish`], so
+/// that no signal can hit a stranger.
 fn watch(pid: Pid) -> Result<Receiver<()>, LabError> {
     let (tell, ended) = channel();
     std::thread::Builder::new()
@@ -349,8 +347,8 @@ mod tests {
         assert_eq!(finish("exit 0", DEADLINE).survivors, []);
     }
 
-    /// `python3` was a script that executes the interpreter late. Killed before, it
-    /// left a subshell for some milliseconds, and an honest agent was accused.
+    /// `python3` was a script that executes the interpreter late. Killed before, it left a subshell for some
+    /// milliseconds, and an honest agent was accused.
     #[test]
     fn what_a_killed_wrapper_leaves_for_a_moment_is_no_survivor() {
         assert_eq!(finish("sleep 0.05 & kill -9 $$", DEADLINE).survivors, []);

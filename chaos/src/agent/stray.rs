@@ -1,6 +1,5 @@
-//! Processes that outlive what they belong to, found in `/proc`: by the process
-//! group of the agent that started them; or, where they have left it, by the
-//! lab's mark in their environment, which every child inherits, or by a working
+//! Processes that outlive what they belong to, found in `/proc`: by the process group of the agent that started them;
+//! or, where they have left it, by the lab's mark in their environment, which every child inherits, or by a working
 //! folder that is one of the lab's.
 
 use std::collections::BTreeSet;
@@ -20,25 +19,23 @@ pub const PREFIX: &str = "chaos-";
 /// The variable that names the folder for which a process was started.
 pub const MARK: &str = "CHAOS_FOLDER";
 
-/// How long a process may outlive its agent before that counts. A wrapper that was
-/// killed leaves a subshell or a pipe behind for some milliseconds, which is
-/// nobody's fault.
+/// How long a process may outlive its agent before that counts. A wrapper that was killed leaves a subshell or a pipe
+/// behind for some milliseconds, which is nobody's fault.
 pub const GRACE: Duration = Duration::from_millis(250);
 
 /// Between two looks at a process that is expected to end.
 const POLL: Duration = Duration::from_millis(2);
 
-/// So often the lab kills before it takes a process for one that cannot be killed;
-/// each time its youngest children may have got away.
+/// So often the lab kills before it takes a process for one that cannot be killed; each time its youngest children may
+/// have got away.
 const ROUNDS: usize = 20;
 
-/// A process id with the inode of its folder in `/proc`, which tells two processes
-/// apart that had the same id one after the other.
+/// A process id with the inode of its folder in `/proc`, which tells two processes apart that had the same id one after
+/// the other.
 type Id = (i32, u64);
 
-/// Processes that are seen to be no lab's, and so are all their children. To read
-/// the environments of hundreds at each scenario's end would cost as much as the
-/// scenario.
+/// Processes that are seen to belong to no lab, like all their children. To read the environments of hundreds at each
+/// scenario's end would cost as much as the scenario.
 static STRANGERS: Mutex<BTreeSet<Id>> = Mutex::new(BTreeSet::new());
 
 /// A process that is where none should be.
@@ -123,8 +120,8 @@ fn all() -> Vec<Id> {
     ids.filter(|(pid, _)| Ok(*pid) != own).collect()
 }
 
-/// Whether it is a process of the group that has not ended. A dead one that nobody
-/// has waited for stays in its group, and does nothing any more.
+/// Whether it is a process of the group that has not ended. A dead one that nobody has waited for stays in its group,
+/// and does nothing any more.
 fn is_in_group(pid: i32, group: Pid) -> bool {
     let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     // The name of the program stands in brackets and may hold some of its own.
@@ -149,8 +146,7 @@ fn find_below(folder: &Path) -> Vec<i32> {
     found
 }
 
-/// The folders of labs that a process was started for or works in; `None` where it
-/// never had to do with any.
+/// The folders of labs that a process was started for or works in; `None` where it never had to do with any.
 fn bonds(pid: i32) -> Option<Vec<PathBuf>> {
     let variables = std::fs::read(format!("/proc/{pid}/environ"));
     // One that is just becoming another program has none for a moment.
@@ -183,8 +179,8 @@ mod tests {
         strays.iter().map(|stray| stray.command.as_str()).collect()
     }
 
-    /// An agent whose run did fork, setsid and sleep left eighty such processes
-    /// behind, and every property held: only its process group was asked.
+    /// An agent whose run did fork, setsid and sleep left eighty such processes behind, and every property held: only
+    /// its process group was asked.
     #[test]
     fn a_process_is_known_by_its_mark_and_by_where_it_works_and_others_are_let_live() {
         let root = tempfile::Builder::new().prefix(PREFIX).tempdir().expect("dir");

@@ -25,8 +25,7 @@ pub struct Target {
     pub scrub: Vec<OsString>,
     /// How long one process may take before it counts as hung.
     pub deadline: Duration,
-    /// What `tools --json` says; `None` where the agent has no such command and
-    /// hence only what the contract promises.
+    /// What `tools --json` says; `None` where the agent has no such command and hence only what the contract promises.
     pub inventory: Option<Inventory>,
     /// The plan of each tool's own example.
     pub examples: Vec<PlanCase>,
@@ -82,9 +81,8 @@ pub struct Example {
 }
 
 impl Target {
-    /// Reads the command. Words that name existing files are made absolute,
-    /// because scenarios run in folders of their own; the first word only where
-    /// it has a `/`, as a shell would look it up otherwise.
+    /// Reads the command. Words that name existing files are made absolute, because scenarios run in folders of their
+    /// own; the first word only where it has a `/`, as a shell would look it up otherwise.
     ///
     /// # Errors
     /// A command that cannot be split into words.
@@ -114,8 +112,7 @@ impl Target {
         })
     }
 
-    /// Whether the tool changes something outside the database. What is not
-    /// declared is taken to have an effect.
+    /// Whether the tool changes something outside the database. What is not declared is taken to have an effect.
     #[must_use]
     pub fn has_effect(&self, tool: &str) -> bool {
         match self.tool(tool) {

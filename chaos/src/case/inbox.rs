@@ -1,7 +1,6 @@
-//! The inbox agent as the contract has it: one command that creates its task
-//! where it is new and resumes it where it is not, one step for each note of a
-//! folder, a report at the end, and an action log. All of it is restated here;
-//! nothing is taken from the agent but the words in which it stores its plan.
+//! The inbox agent as the contract has it: one command that creates its task where it is new and resumes it where it is
+//! not, one step for each note of a folder, a report at the end, and an action log. All of it is restated here; nothing
+//! is taken from the agent but the words in which it stores its plan.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,14 +23,13 @@ const FOLDER: &str = "inbox";
 /// What a note's name ends with.
 const NOTE: &str = ".txt";
 
-/// What lies in the folder. Two notes have a name that is not ASCII, so that a
-/// line of the log about them can be torn inside a character; one is empty; the
-/// last file is no note.
+/// What lies in the folder. Two notes have a name that is not ASCII, so that a line of the log about them can be torn
+/// inside a character; one is empty; the last file is not a note.
 const FILES: [(&str, &str); 4] = [
     ("inbox/abend.txt", "Pump two is\tleaking again.\n\nCall  the plumber\n"),
     ("inbox/größe.txt", ""),
     ("inbox/Übergabe.txt", "Grüße aus 東京, alles läuft\u{3000}wieder"),
-    ("inbox/zettel.md", "This is no note.\n"),
+    ("inbox/zettel.md", "This is not a note.\n"),
 ];
 
 /// Notes that the lab adds later, one before all others and one behind them.

@@ -94,8 +94,7 @@ impl PlanCase {
         case
     }
 
-    /// A plan from the text of a plan file. Only what the lab needs is checked;
-    /// the agent judges the rest.
+    /// A plan from the text of a plan file. Only what the lab needs is checked; the agent judges the rest.
     ///
     /// # Errors
     /// Text that is not a JSON object with `goal` and a list of `steps`.
@@ -122,11 +121,11 @@ impl PlanCase {
         })
     }
 
-    /// A plan file with its input files: the content of `inputs` where given,
-    /// else every file that a step's input names and that stands beside the plan.
+    /// A plan file with its input files: the content of `inputs` where given, else every file that a step's input names
+    /// and that stands beside the plan.
     ///
     /// # Errors
-    /// Files that cannot be read, and what is no plan.
+    /// Files that cannot be read, and what is not a plan.
     pub fn load(file: &Path, inputs: Option<&Path>) -> Result<Self, LabError> {
         let text = std::fs::read_to_string(file)
             .map_err(|e| LabError::Usage(format!("cannot read the plan {}: {e}", file.display())))?;
@@ -163,8 +162,7 @@ impl PlanCase {
         self.text == REPORT_PLAN
     }
 
-    /// Whether a file in the working folder is there for the agent to read, and
-    /// none of its doing.
+    /// Whether a file in the working folder is there for the agent to read, and none of its doing.
     #[must_use]
     pub fn is_input(&self, name: &str) -> bool {
         name == PLAN_FILE || self.kind.late().contains(&name) || self.files.contains_key(name)

@@ -1,6 +1,5 @@
-//! Random plans with a one-line text form, such as
-//! `fetch=3,summarize<0,write<1,example=word_count`, so that a replay command
-//! can carry one.
+//! Random plans with a one-line text form, such as `fetch=3,summarize<0,write<1,example=word_count`, so that a replay
+//! command can carry one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -197,7 +196,7 @@ impl FromStr for RandomPlan {
             return Ok(Self(None));
         }
         let parts: Option<Vec<Part>> = text.split(',').map(part).collect();
-        let bad = || LabError::Usage(format!("`{text}` is no random plan such as `fetch=1,summarize<0`"));
+        let bad = || LabError::Usage(format!("`{text}` is not a random plan such as `fetch=1,summarize<0`"));
         parts.map(|parts| Self(Some(parts))).ok_or_else(bad)
     }
 }

@@ -1,5 +1,4 @@
-//! The command line of the lab. The only part that prints, reads the
-//! environment and knows of terminals.
+//! The command line of the lab. The only part that prints, reads the environment and knows of terminals.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -82,12 +81,12 @@ pub struct TargetArgs {
     /// The agent's command, split as a shell would; this workspace's agent if not given
     #[arg(long, value_name = "CMD")]
     pub agent: Option<String>,
-    /// A plan file to test with, instead of the built-in plans and the tools' own examples;
-    /// `inbox` is the built-in inbox case, `./inbox` a file of that name
+    /// A plan file to test with, instead of the built-in plans and the tools' own examples; `inbox` is the built-in
+    /// inbox case, `./inbox` a file of that name
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// A folder whose content the plan finds in its working folder; without it, files
-    /// that the plan names and that stand beside it are taken along
+    /// A folder whose content the plan finds in its working folder; without it, files that the plan names and that
+    /// stand beside it are taken along
     #[arg(long, value_name = "DIR", requires = "plan")]
     pub inputs: Option<PathBuf>,
     /// The seed of every random choice; printed, and random if not given
@@ -119,7 +118,7 @@ pub struct RunArgs {
     /// Scenarios side by side; as many as there are cores if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
-    /// Begin no scenario after this time, such as 90s or 5m; cut short is no pass
+    /// Begin no scenario after this time, such as 90s or 5m; cut short does not count as passed
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub budget: Option<Duration>,
     /// Play part i of n
@@ -167,7 +166,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         "s" | "" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        unit => return Err(format!("`{unit}` is no unit; there are ms, s, m and h")),
+        unit => return Err(format!("`{unit}` is not a unit; there are ms, s, m and h")),
     };
     match Duration::try_from_secs_f64(number * factor) {
         Ok(Duration::ZERO) => Err("no time at all".to_owned()),

@@ -139,7 +139,7 @@ fn show(dir: &Path, as_json: bool) -> Result<i32, LabError> {
     Ok(report.exit_code)
 }
 
-/// Prints; a reader that has gone away is no failure of the lab.
+/// Prints; a reader that has gone away is not the lab's failure.
 fn print(text: &str) -> Result<(), LabError> {
     crate::agent::live::pass();
     printed(anstream::stdout().write_all(text.as_bytes()))

@@ -1,5 +1,4 @@
-//! The command line. The only part that prints, reads the environment and knows
-//! of terminals.
+//! The command line. The only part that prints, reads the environment and knows of terminals.
 
 pub mod args;
 pub mod commands;

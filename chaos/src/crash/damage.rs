@@ -1,19 +1,18 @@
-//! What can become of an action log between two runs: a crash tears its last
-//! line, somebody moves it away, other programs write to it.
+//! What can become of an action log between two runs: a crash tears its last line, somebody moves it away, other
+//! programs write to it.
 
 use crate::case::inbox::LOG;
 use crate::error::LabError;
 use crate::look::sandbox::Sandbox;
 
-/// Lines that no reader may trip over: two that are JSON and no objects, one
-/// that is no JSON, one that is no UTF-8, one of another program, an empty one.
+/// Lines that no reader may trip over: two that are JSON and no objects, one that is not JSON, one that is not UTF-8,
+/// one of another program, an empty one.
 const FOREIGN: &[u8] = b"5\nnull\nthis is not JSON\n\xff\xfe\n{\"level\":\"info\",\"task\":7}\n\n";
 
 /// A damage to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Damage {
-    /// Its last line ends in the middle, inside a character where it has one of
-    /// several bytes.
+    /// Its last line ends in the middle, inside a character where it has one of several bytes.
     Torn,
     /// It is gone.
     Lost,
@@ -45,8 +44,8 @@ impl Damage {
         }
     }
 
-    /// Does it to the log of a sandbox in which no process is at work. Where
-    /// there is no log, there is nothing to damage.
+    /// Does it to the log of a sandbox in which no process is at work. Where there is no log, there is nothing to
+    /// damage.
     ///
     /// # Errors
     /// A log that cannot be read or written.

@@ -20,8 +20,8 @@ const REBUILT: &str = "-shm";
 pub struct Image {
     /// Files and their bytes.
     pub files: BTreeMap<String, Arc<[u8]>>,
-    /// When files were last written, where that is known: it tells whether a
-    /// result was made again. Two folders that differ in it only are the same state.
+    /// When files were last written, where that is known: it tells whether a result was made again. Two folders that
+    /// differ in it only are the same state.
     pub times: BTreeMap<String, SystemTime>,
     /// Symbolic links and where they point.
     pub links: BTreeMap<String, String>,
@@ -88,8 +88,8 @@ impl Image {
         Ok(())
     }
 
-    /// The same for two images that no process can tell apart: what nobody reads of
-    /// a write-ahead log makes no difference.
+    /// The same for two images that no process can tell apart: what nobody reads of a write-ahead log makes no
+    /// difference.
     #[must_use]
     pub fn key(&self) -> u64 {
         let mut hasher = DefaultHasher::new();

@@ -49,8 +49,8 @@ impl Watch for Sniper {
     }
 }
 
-/// Kills the process at the call that has `index` others with an address before
-/// it; with the name of the call that was hit.
+/// Kills the process at the call that has `index` others with an address before it; with the name of the call that was
+/// hit.
 ///
 /// # Errors
 /// The lab's own failures.
@@ -68,8 +68,8 @@ pub fn kill_nth(
     Ok((done.outcome, sniper.hit))
 }
 
-/// Kills the process after the call of this address, and says whether there was
-/// one. Where the call is, a recording in a twin of the folder tells.
+/// Kills the process after the call of this address, and says whether there was one. Where the call is, a recording in
+/// a twin of the folder tells.
 ///
 /// # Errors
 /// The lab's own failures.

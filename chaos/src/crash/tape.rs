@@ -1,5 +1,4 @@
-//! One traced process of the agent on tape: every call that touched the folder,
-//! what it did, and the folder after it.
+//! One traced process of the agent on tape: every call that touched the folder, what it did, and the folder after it.
 
 use std::sync::Arc;
 
@@ -50,8 +49,8 @@ pub struct Tape {
     pub frames: Vec<Frame>,
     /// How the process ended.
     pub outcome: Outcome,
-    /// The most threads and children at the same time; with more than one the
-    /// order of calls may differ from run to run.
+    /// The most threads and children at the same time; with more than one the order of calls may differ from run to
+    /// run.
     pub threads: usize,
     /// What happened in the folder that no call told.
     pub blind: Vec<String>,

@@ -1,6 +1,6 @@
-//! What nobody reads of a database: the bytes of a write-ahead log behind its last
-//! commit, and the pages of the file that the log has anew. Two folders that differ
-//! in nothing else are one state, since no later process can tell them apart.
+//! What nobody reads of a database: the bytes of a write-ahead log behind its last commit, and the pages of the file
+//! that the log has anew. Two folders that differ in nothing else are one state, since no later process can tell them
+//! apart.
 //!
 //! The format is SQLite's own (its document "WAL-mode File Format").
 

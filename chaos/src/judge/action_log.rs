@@ -1,15 +1,11 @@
-//! The action log agrees with the journal, event for event. It is read as a
-//! reader of the contract reads it, who skips whatever is no JSON object about
-//! the task, and compared with what the journal has for it:
+//! The action log agrees with the journal, event for event. It is read as a reader of the contract reads it, who skips
+//! whatever is not a JSON object about the task, and compared with what the journal has for it:
 //!
-//! * its lines are those of the journal's events, in order, each once; only of
-//!   the last commit they may be missing, and only where the process was killed
-//!   or stopped by an error;
-//! * a line is marked `reconciled` exactly where it stands for an event that was
-//!   journaled before its run and had none;
+//! * its lines are those of the journal's events, in order, each once; only of the last commit they may be missing, and
+//!   only where the process was killed or stopped by an error;
+//! * a line is marked `reconciled` exactly where it stands for an event that was journaled before its run and had none;
 //! * a run on a finished task appends `already_done` and nothing else;
-//! * what stands in the file stays there, a torn line is ended and not continued,
-//!   and lines of several tasks never mix.
+//! * what stands in the file stays there, a torn line is ended and not continued, and lines of several tasks never mix.
 //!
 //! A case without a log holds trivially.
 
@@ -65,8 +61,7 @@ impl std::fmt::Display for Due<'_> {
     }
 }
 
-/// What the journal has for the log. The first run of a task is no resumption
-/// where it has created the task itself.
+/// What the journal has for the log. The first run of a task does not resume it where it has created the task itself.
 fn due<'a>(tables: &'a Tables, task: &'a str) -> Vec<Due<'a>> {
     let creator = tables.events_of(task).find(|row| row.kind == "task_created").map(|row| row.run.as_str());
     let mut all = Vec::new();
@@ -138,8 +133,7 @@ impl Work<'_> {
         wrong
     }
 
-    /// Lines that cannot be read are those that a kill or an error has torn, and a
-    /// torn one gets nothing but its end.
+    /// Lines that cannot be read are those that a kill or an error has torn, and a torn one gets nothing but its end.
     fn mixed(&self, old: &[u8], more: &[u8]) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut rest = more.split(|byte| *byte == b'\n');
@@ -151,7 +145,7 @@ impl Work<'_> {
         let unreadable = rest.filter(|line| !line.is_empty() && !is_line(line)).count();
         let cuts = self.runs.clone().filter(|&i| self.was_cut(i)).count();
         if unreadable > cuts {
-            wrong.push(format!("{unreadable} new lines are no JSON objects, after {cuts} kills and errors"));
+            wrong.push(format!("{unreadable} new lines are not JSON objects, after {cuts} kills and errors"));
         }
         wrong
     }
@@ -184,8 +178,8 @@ impl Work<'_> {
         wrong
     }
 
-    /// Nothing may be journaled while the log lacks an earlier commit; and a
-    /// process that ends by itself leaves nothing out.
+    /// Nothing may be journaled while the log lacks an earlier commit; and a process that ends by itself leaves nothing
+    /// out.
     fn missing(&self, task: &str, due: &[Due<'_>], before: usize, there: usize) -> Option<String> {
         let lacks = &due[there..];
         let last = lacks.first()?;
@@ -263,8 +257,7 @@ fn marks(events: &[&Line], known: usize, journaled: usize) -> Vec<String> {
         .collect()
 }
 
-/// What a line says of its event. Fields that the contract does not ask for must
-/// be right where they are there.
+/// What a line says of its event. Fields that the contract does not ask for must be right where they are there.
 fn fields(line: &Line, due: &Due<'_>, case: &PlanCase) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut must = |name: &str, must: Value| {

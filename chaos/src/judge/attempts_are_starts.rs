@@ -1,5 +1,5 @@
-//! A crashed attempt counts as an attempt: the counter equals the number of
-//! `step_started` in the journal, at every moment.
+//! A crashed attempt counts as an attempt: the counter equals the number of `step_started` in the journal, at every
+//! moment.
 
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Baseline, Evidence};

@@ -1,5 +1,5 @@
-//! A step may run twice, its external result appears once, equal to that of a
-//! run without a crash. Counted from outside: by the files in the folder.
+//! A step may run twice, its external result appears once, equal to that of a run without a crash. Counted from
+//! outside: by the files in the folder.
 
 use std::collections::BTreeMap;
 
@@ -38,8 +38,7 @@ pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
     Verdict::of(&complaints)
 }
 
-/// How often a file's effect is in the world: entries for a log of entries, one
-/// for any other file.
+/// How often a file's effect is in the world: entries for a log of entries, one for any other file.
 #[must_use]
 fn entries(content: &[u8]) -> usize {
     let ends = content.windows(ENTRY_END.len()).filter(|w| *w == ENTRY_END);
@@ -68,14 +67,14 @@ fn never_half(
                 must.get(name) == Some(content) || between.get(name).is_some_and(|known| known.contains(content));
             if must.contains_key(name) && !whole {
                 let bytes = content.len();
-                complaints.push(format!("{when}: `{name}` is no whole result ({bytes} bytes)"));
+                complaints.push(format!("{when}: `{name}` is not a whole result ({bytes} bytes)"));
             }
         }
     }
 }
 
-/// The contract's tool publishes a result under its key and finds it there the
-/// next time: it is not written again, and `deduplicated` says so.
+/// The contract's tool publishes a result under its key and finds it there the next time: it is not written again, and
+/// `deduplicated` says so.
 fn published_once(evidence: &Evidence, complaints: &mut Vec<String>) {
     for (i, run) in evidence.runs.iter().enumerate() {
         let Some(after) = &run.after else { continue };
@@ -211,8 +210,7 @@ mod tests {
         breaks("effect_once", &story, "has 2 entries, 1 without");
     }
 
-    /// Every agent of the workspace added a line break, and the lab compared them
-    /// with each other only.
+    /// Every agent of the workspace added a line break, and the lab compared them with each other only.
     #[test]
     fn a_line_break_more_than_the_summary_is_rejected_unless_the_file_was_there_before() {
         let more = || b"summary\n".to_vec();
@@ -244,7 +242,7 @@ mod tests {
     fn a_half_written_result_is_rejected_even_if_it_is_whole_in_the_end() {
         let mut story = Story::killed_at("after_effect:2");
         story.after(0).world.insert(ARTIFACT.to_owned(), b"sum".to_vec());
-        breaks("effect_once", &story, "no whole result (3 bytes)");
+        breaks("effect_once", &story, "not a whole result (3 bytes)");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Every process ends as the contract has it. A process that was meant to be
-//! killed and ended by itself makes the scenario not reached.
+//! Every process ends as the contract has it. A process that was meant to be killed and ended by itself makes the
+//! scenario not reached.
 
 use nix::sys::signal::Signal;
 

@@ -1,11 +1,9 @@
-//! The journal is complete and in order: every `step_started` is closed by
-//! exactly one `step_finished`, `step_recovered`, `step_error` or `step_released`,
-//! steps come one after another, events belong to the run that is at work, and
-//! rows that were seen once never change.
+//! The journal is complete and in order: every `step_started` is closed by exactly one `step_finished`,
+//! `step_recovered`, `step_error` or `step_released`, steps come one after another, events belong to the run that is at
+//! work, and rows that were seen once never change.
 //!
-//! A task with a completion may journal its attempts like those of a step: every
-//! `completion_started` is closed by one `task_done`, `completion_error` or
-//! `completion_recovered`. Kinds that are not known are nobody's business.
+//! A task with a completion may journal its attempts like those of a step: every `completion_started` is closed by one
+//! `task_done`, `completion_error` or `completion_recovered`. Kinds that are not known are nobody's business.
 
 use std::collections::BTreeMap;
 
@@ -50,15 +48,14 @@ fn only_added(evidence: &Evidence, complaints: &mut Vec<String>) {
 }
 
 fn well_formed(event: &EventRow) -> Result<(), String> {
-    let Keys(keys) = serde_json::from_str(&event.data).map_err(|e| format!("its data is no JSON object: {e}"))?;
+    let Keys(keys) = serde_json::from_str(&event.data).map_err(|e| format!("its data is not a JSON object: {e}"))?;
     if !keys.is_sorted() {
         return Err(format!("the keys of its data are not sorted: {}", event.data));
     }
     Ok(())
 }
 
-/// The keys of a JSON object in the order in which they are written; a map
-/// would have sorted them.
+/// The keys of a JSON object in the order in which they are written; a map would have sorted them.
 struct Keys(Vec<String>);
 
 impl<'de> serde::Deserialize<'de> for Keys {
@@ -89,8 +86,7 @@ struct Progress {
     open_in: Option<String>,
     finished: bool,
     attempts: u64,
-    /// Attempts that do not count against the limit: they were given back in good
-    /// order, or forgiven by a retry.
+    /// Attempts that do not count against the limit: they were given back in good order, or forgiven by a retry.
     uncounted: u64,
 }
 

@@ -1,6 +1,5 @@
-//! The journal replayed from its start gives the state in the tables: at the
-//! end, after each kill, and in every look at a run that is at work. Counters of
-//! attempts are another judge's business.
+//! The journal replayed from its start gives the state in the tables: at the end, after each kill, and in every look at
+//! a run that is at work. Counters of attempts are another judge's business.
 
 use std::collections::BTreeMap;
 

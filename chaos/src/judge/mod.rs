@@ -1,5 +1,5 @@
-//! The properties, one file each. Each is a plain function that reads the
-//! evidence of one scenario, with constants of its own, and gives its verdict.
+//! The properties, one file each. Each is a plain function that reads the evidence of one scenario, with constants of
+//! its own, and gives its verdict.
 
 mod action_log;
 mod attempts_are_starts;
@@ -101,8 +101,7 @@ pub const ALL: [Invariant; 13] = [
     },
 ];
 
-/// Has every judge look at the evidence; what holds is left out, violations
-/// come before what was not reached.
+/// Has every judge look at the evidence; what holds is left out, violations come before what was not reached.
 #[must_use]
 pub fn judge(evidence: &Evidence, baseline: &Baseline) -> Vec<Finding> {
     let mut findings: Vec<Finding> =

@@ -1,5 +1,4 @@
-//! When a task is finished nothing stays behind: no temporary file, no lock of
-//! an unknown name, no process.
+//! When a task is finished nothing stays behind: no temporary file, no lock of an unknown name, no process.
 
 use std::path::Path;
 
@@ -24,8 +23,8 @@ pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
     Verdict::of(&complaints)
 }
 
-/// What every process of the agent left behind, and what nobody can say of which
-/// one it was: it has left the process group.
+/// What every process of the agent left behind, and what nobody can say of which one it was: it has left the process
+/// group.
 fn processes(evidence: &Evidence) -> Vec<String> {
     let creates = evidence.creates.iter().map(|create| ("create".to_owned(), create));
     let runs = evidence.runs.iter().enumerate().map(|(i, run)| (evidence.label(i), &run.outcome));
@@ -41,7 +40,7 @@ fn processes(evidence: &Evidence) -> Vec<String> {
     complaints
 }
 
-/// Whether a file's name says that it is no result.
+/// Whether a file's name says that it is not a result.
 #[must_use]
 pub fn looks_temporary(name: &str) -> bool {
     let file = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
@@ -91,8 +90,7 @@ mod tests {
         breaks("no_stray_files", &story, "create: process 77 (`sleep 600`) outlived it");
     }
 
-    /// An agent whose every run left a daemon passed everything, as only the
-    /// process group was asked.
+    /// An agent whose every run left a daemon passed everything, as only the process group was asked.
     #[test]
     fn a_process_that_has_left_the_group_is_rejected() {
         let mut story = Story::clean();

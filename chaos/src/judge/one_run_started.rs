@@ -1,5 +1,5 @@
-//! Every process that got the lock has its own `run_started`; a process that was
-//! refused, or found the task finished, has none.
+//! Every process that got the lock has its own `run_started`; a process that was refused, or found the task finished,
+//! has none.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,7 @@ pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
     Verdict::of(&complaints)
 }
 
-/// Runs between two looks at the folder are judged together: usually that is
-/// one run, in a race it is many.
+/// Runs between two looks at the folder are judged together: usually that is one run, in a race it is many.
 fn of_task(evidence: &Evidence, task: &str, complaints: &mut Vec<String>) {
     let mut before = &evidence.created.tables;
     let mut group: Vec<usize> = Vec::new();

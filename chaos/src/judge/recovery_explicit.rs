@@ -1,6 +1,5 @@
-//! Recovery is explicit: a step is journaled as recovered exactly where the kill
-//! landed inside it (after its `running` commit, before its `done` commit), and
-//! the `run_started` of the same run lists the same steps.
+//! Recovery is explicit: a step is journaled as recovered exactly where the kill landed inside it (after its `running`
+//! commit, before its `done` commit), and the `run_started` of the same run lists the same steps.
 
 use std::collections::BTreeSet;
 
@@ -58,8 +57,8 @@ fn recovered_what_was_interrupted(interrupted: &Steps, new: &[&EventRow], label:
     }
 }
 
-/// A run recovers its own task and no other. Where runs of several tasks were at
-/// work, each recovery is that of a run that has announced itself for its task.
+/// A run recovers its own task and no other. Where runs of several tasks were at work, each recovery is that of a run
+/// that has announced itself for its task.
 fn others_untouched(before: &Tables, after: &Tables, task: &str, label: &str, complaints: &mut Vec<String>) {
     let known = before.events.last().map_or(0, |event| event.seq);
     let new = || after.events.iter().filter(|event| event.seq > known);

@@ -1,6 +1,5 @@
-//! The report is the last effect of an inbox task: published whole, once every
-//! step is done and before the task is. At no kill it stands there in part, and
-//! in the end it equals that of a run without a crash.
+//! The report is the last effect of an inbox task: published whole, once every step is done and before the task is. At
+//! no kill it stands there in part, and in the end it equals that of a run without a crash.
 //!
 //! A case without a report holds trivially.
 
@@ -44,7 +43,7 @@ fn at(look: &Snapshot, task: &str, name: &str, must: Option<&[u8]>) -> Vec<Strin
     }
     let outputs: Option<Vec<Value>> = look.tables.steps_of(task).map(|row| row.output.clone()).collect();
     match serde_json::from_slice::<Value>(report) {
-        Err(error) => wrong.push(format!("`{name}` is no whole JSON ({} bytes): {error}", report.len())),
+        Err(error) => wrong.push(format!("`{name}` is not whole JSON ({} bytes): {error}", report.len())),
         Ok(list) if outputs.is_some_and(|outputs| list != Value::Array(outputs)) => {
             wrong.push(format!("`{name}` is not the list of the committed results: {list}"));
         }
@@ -84,7 +83,7 @@ mod tests {
         let mut story = Story::inbox_killed_at("report.published");
         let report = story.after(0).world.get_mut("report.json").expect("a report");
         report.truncate(report.len() / 2);
-        breaks(NAME, &story, "no whole JSON");
+        breaks(NAME, &story, "not whole JSON");
         breaks(NAME, &story, "not that of a run without a crash");
     }
 

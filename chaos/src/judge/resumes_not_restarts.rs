@@ -1,5 +1,5 @@
-//! The task resumes and does not restart: a step that was committed before a
-//! kill never runs again, and nothing is planned again.
+//! The task resumes and does not restart: a step that was committed before a kill never runs again, and nothing is
+//! planned again.
 
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Baseline, Evidence};

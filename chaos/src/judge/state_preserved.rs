@@ -1,5 +1,5 @@
-//! After a kill the database still holds the task, its plan and the output of
-//! every committed step; and what is `done` has an output, at every moment.
+//! After a kill the database still holds the task, its plan and the output of every committed step; and what is `done`
+//! has an output, at every moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,8 +9,8 @@ pub enum Verdict {
     Holds,
     /// The property is violated; the text says why and shows the evidence.
     Violated(String),
-    /// The scenario did not get where it wanted to be, so nothing was tested.
-    /// A failure like the other: a test that misses its window must not pass.
+    /// The scenario did not get where it wanted to be, so nothing was tested. A failure like the other: a test that
+    /// misses its window must not pass.
     NotReached(String),
 }
 
@@ -38,8 +38,7 @@ pub struct Finding {
 }
 
 impl Verdict {
-    /// `Holds` where nothing is complained about, else `Violated` with one
-    /// complaint a line.
+    /// `Holds` where nothing is complained about, else `Violated` with one complaint a line.
     #[must_use]
     pub fn of(complaints: &[String]) -> Self {
         if complaints.is_empty() { Self::Holds } else { Self::Violated(complaints.join("\n")) }

@@ -54,8 +54,8 @@ impl RunRecord {
         self.outcome.ended == Ended::Signaled(9)
     }
 
-    /// Whether it got the lock and announced itself: `Some` where that can be
-    /// told from how it ended, `None` where nobody can know.
+    /// Whether it got the lock and announced itself: `Some` where that can be told from how it ended, `None` where
+    /// nobody can know.
     #[must_use]
     pub fn got_the_lock(&self, finished_before: bool) -> Option<bool> {
         if finished_before {
@@ -100,8 +100,7 @@ pub struct Evidence {
     pub runs: Vec<RunRecord>,
     /// Tables that a reader saw while a run was at work.
     pub observed: Vec<Tables>,
-    /// Processes that were still alive at the end of the scenario. They have been
-    /// ended.
+    /// Processes that were still alive at the end of the scenario. They have been ended.
     pub strays: Vec<Stray>,
 }
 
@@ -119,17 +118,15 @@ impl Evidence {
         earlier.filter_map(|run| run.after.as_ref()).next().unwrap_or(&self.created)
     }
 
-    /// Whether nothing has been stored up to run number `run`: an agent that
-    /// creates its own tasks may be killed before it has, and then has no database
-    /// that could be in order.
+    /// Whether nothing has been stored up to run number `run`: an agent that creates its own tasks may be killed before
+    /// it has, and then has no database that could be in order.
     #[must_use]
     pub fn is_unborn(&self, run: usize) -> bool {
         let looks = self.runs[..run].iter().filter_map(|run| run.after.as_ref());
         !self.case.kind.is_created() && looks.chain([&self.created]).all(|look| look.tables.tasks.is_empty())
     }
 
-    /// Every look at the folder, in order, with words for when it was; from the
-    /// first one on that has anything to show.
+    /// Every look at the folder, in order, with words for when it was; from the first one on that has anything to show.
     pub fn snapshots(&self) -> impl Iterator<Item = (String, &Snapshot)> {
         let runs = self.runs.iter().enumerate();
         let later = runs.filter_map(|(i, run)| {
@@ -177,11 +174,9 @@ impl Evidence {
 pub struct Baseline {
     /// What was seen.
     pub evidence: Evidence,
-    /// For each step, whether two clean runs had the same output, so that a
-    /// crash must not change it either.
+    /// For each step, whether two clean runs had the same output, so that a crash must not change it either.
     pub comparable: Vec<bool>,
-    /// Contents that a file may rightly have at the moments between steps,
-    /// beside its final one.
+    /// Contents that a file may rightly have at the moments between steps, beside its final one.
     pub between: BTreeMap<String, Vec<Vec<u8>>>,
 }
 

@@ -1,5 +1,4 @@
-//! What the lab sees, without anybody's word for it: the tables, the folder, and
-//! all that was seen in one scenario.
+//! What the lab sees, without anybody's word for it: the tables, the folder, and all that was seen in one scenario.
 
 pub mod evidence;
 pub mod lab;

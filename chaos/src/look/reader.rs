@@ -1,9 +1,8 @@
-//! The lab's own reader of an agent's database: its own SQL against the
-//! contract's tables. The only file of the lab that knows SQLite.
+//! The lab's own reader of an agent's database: its own SQL against the contract's tables. The only file of the lab
+//! that knows SQLite.
 //!
-//! A database at rest is read from a *copy*: opening the original after a kill
-//! would recover its write-ahead log, and the next run would no longer find
-//! what the kill had left.
+//! A database at rest is read from a *copy*: opening the original after a kill would recover its write-ahead log, and
+//! the next run would no longer find what the kill had left.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -22,9 +21,8 @@ const BUSY: Duration = Duration::from_secs(5);
 /// Offset of the two bytes of a database's header that say `2` for WAL.
 const WAL_BYTES: std::ops::Range<usize> = 18..20;
 
-/// Reads the database `db` that no process has open, by way of a copy in
-/// `scratch`. What is wrong with it comes back as text, beside whatever could
-/// be read all the same.
+/// Reads the database `db` that no process has open, by way of a copy in `scratch`. What is wrong with it comes back as
+/// text, beside whatever could be read all the same.
 ///
 /// # Errors
 /// A copy that cannot be made.
@@ -102,9 +100,8 @@ impl LiveReader {
         Ok(Self { db, path: path.to_owned() })
     }
 
-    /// Opens it once it is a database with the contract's tables in it; nothing
-    /// before. To be called only while this process has no other connection to it:
-    /// closing any file of a database drops the locks of all of them.
+    /// Opens it once it is a database with the contract's tables in it; nothing before. To be called only while this
+    /// process has no other connection to it: closing any file of a database drops the locks of all of them.
     ///
     /// # Errors
     /// A database that cannot be read.
@@ -148,9 +145,8 @@ impl LiveReader {
     }
 }
 
-/// A connection that stays open beside the agent's, to a database whose log has
-/// been written through once: the agent then overwrites the log instead of making
-/// it longer, and its end neither empties nor removes it.
+/// A connection that stays open beside the agent's, to a database whose log has been written through once: the agent
+/// then overwrites the log instead of making it longer, and its end neither empties nor removes it.
 pub struct Keeper {
     db: Connection,
 }
@@ -248,7 +244,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     })
 }
 
-/// A step index as it is stored; a negative one is no index.
+/// A step index as it is stored; a negative one cannot be.
 fn index(stored: i64) -> rusqlite::Result<usize> {
     usize::try_from(stored).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, stored))
 }
@@ -336,7 +332,7 @@ mod tests {
         let db = dir.path().join("state.db");
         let faults = |db: &Path| read_at_rest(db, scratch.path()).expect("read").1;
         assert_eq!(faults(&db), ["there is no database"]);
-        std::fs::write(&db, "this is no database, but long enough to have a header").expect("write");
+        std::fs::write(&db, "this is not a database, but long enough to have a header").expect("write");
         assert!(faults(&db).iter().any(|f| f.contains("cannot read")));
         std::fs::remove_file(&db).expect("remove");
         let rollback = Connection::open(&db).expect("open");

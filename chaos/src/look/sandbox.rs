@@ -1,6 +1,5 @@
-//! One fresh folder for one scenario. Below it `world` is the agent's working
-//! folder (plan, inputs, `state.db`, artifacts) and `lab` holds what the lab
-//! needs for itself, so that nothing of the lab can be taken for an effect.
+//! One fresh folder for one scenario. Below it `world` is the agent's working folder (plan, inputs, `state.db`,
+//! artifacts) and `lab` holds what the lab needs for itself, so that nothing of the lab can be taken for an effect.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,8 +26,7 @@ pub fn default_root() -> PathBuf {
     if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
-/// One scenario's folder. Dropped, it is removed and what the agent left
-/// running is ended.
+/// One scenario's folder. Dropped, it is removed and what the agent left running is ended.
 pub struct Sandbox {
     dir: TempDir,
     case: Arc<PlanCase>,
@@ -68,8 +66,8 @@ impl Sandbox {
         Ok(Self { dir, case: Arc::clone(case), launched: 0, swept: 0 })
     }
 
-    /// A second folder with the same content, for another continuation of the
-    /// same past. Only while no process is at work in this one.
+    /// A second folder with the same content, for another continuation of the same past. Only while no process is at
+    /// work in this one.
     ///
     /// # Errors
     /// A file that cannot be copied.
@@ -141,9 +139,8 @@ impl Sandbox {
         running.finish()
     }
 
-    /// Ends what still runs here, wherever it has gone, when all processes that
-    /// were launched have ended. Once for a whole scenario: it looks at every
-    /// process of the system.
+    /// Ends what still runs here, wherever it has gone, when all processes that were launched have ended. Once for a
+    /// whole scenario: it looks at every process of the system.
     #[must_use]
     pub fn strays(&mut self) -> Vec<Stray> {
         if self.swept == self.launched {
@@ -171,7 +168,7 @@ impl Sandbox {
     /// Reads what a process recorded; nothing where it left no file.
     ///
     /// # Errors
-    /// A file that cannot be read, and lines that are no crash points.
+    /// A file that cannot be read, and lines that are not crash points.
     pub fn recorded(file: &Path) -> Result<Option<Vec<CrashPoint>>, LabError> {
         if !file.exists() {
             return Ok(None);
@@ -179,7 +176,7 @@ impl Sandbox {
         let text = std::fs::read_to_string(file).map_err(LabError::io("read", file))?;
         let points = text.lines().map(|line| {
             line.parse::<CrashPoint>()
-                .map_err(|e| LabError::Inventory(format!("the agent recorded what is no crash point: {e}")))
+                .map_err(|e| LabError::Inventory(format!("the agent recorded what is not a crash point: {e}")))
         });
         points.collect::<Result<_, _>>().map(Some)
     }

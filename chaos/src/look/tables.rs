@@ -22,7 +22,7 @@ pub struct StepRow {
     pub idx: usize,
     /// The tool's name.
     pub tool: String,
-    /// The input; a JSON string with the raw text where it is no JSON.
+    /// The input; a JSON string with the raw text where it is not JSON.
     pub input: Value,
     /// The status.
     pub status: String,

@@ -1,5 +1,5 @@
-//! No crash: the reference outcome for all others. Played twice, so that what
-//! differs from run to run anyway is not blamed on a crash.
+//! No crash: the reference outcome for all others. Played twice, so that what differs from run to run anyway is not
+//! blamed on a crash.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ fn judge(ready: &Prepared) -> Played {
     played
 }
 
-/// A tool that is declared without an effect and changes files would get no
-/// negative control: nobody would see its effect twice.
+/// A tool that is declared without an effect and changes files would get no negative control: nobody would see its
+/// effect twice.
 fn declared(ready: &Prepared) -> Verdict {
     let changed = ready.discovery.changed_files.iter();
     let tools = changed.map(|&step| ready.case.steps[step].tool.as_str());

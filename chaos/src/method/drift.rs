@@ -1,6 +1,5 @@
-//! Between kill and resume the plan file, the input files and the model's answer
-//! change: committed outputs stand, uncommitted ones are made anew, and nothing
-//! is planned again.
+//! Between kill and resume the plan file, the input files and the model's answer change: committed outputs stand,
+//! uncommitted ones are made anew, and nothing is planned again.
 
 use std::sync::Arc;
 
@@ -70,8 +69,8 @@ fn plan_drift(ready: &Arc<Prepared>, point: &CrashPoint) -> Scenario {
     Scenario::new(METHOD.name, ready, &format!("plan, {schedule}"), title, play).kills(schedule)
 }
 
-/// Notes come in, before and behind all others, and those that have been counted
-/// are gone: the plan was frozen when the task was created.
+/// Notes come in, before and behind all others, and those that have been counted are gone: the plan was frozen when the
+/// task was created.
 fn late_notes(ready: &Arc<Prepared>, point: &CrashPoint) -> Scenario {
     let title = format!("killed at {point}, new notes in the inbox and those counted removed, resumed");
     let schedule = KillSchedule::points([point]);
@@ -123,8 +122,8 @@ fn foreign_result(ready: &Arc<Prepared>, point: &CrashPoint, name: String) -> Sc
     Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
-/// Ending in failure is right, and so is putting the true result in its place;
-/// calling the step done over a foreign file is not.
+/// Ending in failure is right, and so is putting the true result in its place; calling the step done over a foreign
+/// file is not.
 fn play_foreign(ready: &Prepared, point: &CrashPoint, name: &str) -> Result<Played, LabError> {
     let mut stage = Stage::single(&ready.lab, &ready.case)?;
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
@@ -154,8 +153,8 @@ struct Drift {
     root: usize,
 }
 
-/// `None` where the inputs cannot be changed without breaking the plan, or where
-/// it is not one step alone that reads them.
+/// `None` where the inputs cannot be changed without breaking the plan, or where it is not one step alone that reads
+/// them.
 fn input_drift(ready: &Prepared) -> Result<Option<Drift>, LabError> {
     let case = changed_inputs(&ready.case);
     if case.files == ready.case.files {
@@ -170,8 +169,7 @@ fn input_drift(ready: &Prepared) -> Result<Option<Drift>, LabError> {
 
 fn changed_inputs(case: &PlanCase) -> PlanCase {
     let mut case = case.clone();
-    // Each note is one step's own; only where one step alone reads what changes,
-    // there are no more than two outcomes.
+    // Each note is one step's own; only where one step alone reads what changes, there are no more than two outcomes.
     let one = inbox::notes(&case.files).nth(1).map(|(name, _)| name.to_owned()).filter(|_| !case.kind.is_created());
     let changes = |name: &String| one.as_ref().is_none_or(|one| one == name);
     for (_, content) in case.files.iter_mut().filter(|(name, _)| changes(name)) {

@@ -1,5 +1,5 @@
-//! Signals from outside while a step sleeps, on seeing its `step_started` in the
-//! journal: SIGKILL, SIGTERM, SIGINT, and SIGSTOP followed by SIGCONT.
+//! Signals from outside while a step sleeps, on seeing its `step_started` in the journal: SIGKILL, SIGTERM, SIGINT, and
+//! SIGSTOP followed by SIGCONT.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ pub(super) const METHOD: Method = Method {
     scenarios,
 };
 
-/// How long a step sleeps, in seconds: on a busy machine the lab may come late,
-/// and then the scenario is played again with more time.
+/// How long a step sleeps, in seconds: on a busy machine the lab may come late, and then the scenario is played again
+/// with more time.
 const HOLDS: [f64; 3] = [HOLD, 4.0 * HOLD, 20.0 * HOLD];
 
 fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {

@@ -1,6 +1,5 @@
-//! Random plans of 1 to 8 steps under schedules of up to 4 kills of mixed kinds.
-//! A failure shrinks to a minimal plan and schedule, and its replay command
-//! carries both.
+//! Random plans of 1 to 8 steps under schedules of up to 4 kills of mixed kinds. A failure shrinks to a minimal plan
+//! and schedule, and its replay command carries both.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -42,8 +41,7 @@ const CHUNK: u32 = 16;
 /// The inbox case is played one time in so many.
 const INBOX_SHARE: u32 = 8;
 
-/// Cases that shrinking may play, and how long it may take: an agent that hangs
-/// costs a whole deadline each time.
+/// Cases that shrinking may play, and how long it may take: an agent that hangs costs a whole deadline each time.
 const MAX_SHRINKS: u32 = 100;
 const MAX_SHRINKING: Duration = Duration::from_secs(60);
 
@@ -56,9 +54,8 @@ pub struct Case {
     pub kills: KillSchedule,
 }
 
-/// Random plans belong to the first plan's ready; a plan of the user's own is
-/// played as it is under random schedules, and a tool's example is a part of
-/// the random plans.
+/// Random plans belong to the first plan's ready; a plan of the user's own is played as it is under random schedules,
+/// and a tool's example is a part of the random plans.
 fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     if ready.case.example_of.is_some() {
         return Ok(Vec::new());
@@ -121,9 +118,8 @@ struct Hunt {
 }
 
 impl Hunt {
-    /// Whether shrinking has cost enough. Every further case is then said to hold,
-    /// unplayed, so that proptest comes to its end; its own bounds would tell
-    /// themselves to the user's terminal.
+    /// Whether shrinking has cost enough. Every further case is then said to hold, unplayed, so that proptest comes to
+    /// its end; its own bounds would tell themselves to the user's terminal.
     fn is_over(&mut self) -> bool {
         let Some(since) = self.since else { return false };
         self.shrinks += 1;
@@ -142,8 +138,7 @@ impl Hunt {
     }
 }
 
-/// The case without every kill that it fails without as well: proptest may have had
-/// no time left for them.
+/// The case without every kill that it fails without as well: proptest may have had no time left for them.
 fn shortened(ready: &Prepared, mut case: Case) -> Result<Case, LabError> {
     let mut at = 0;
     while at < case.kills.0.len() {
@@ -280,8 +275,7 @@ mod tests {
         played
     }
 
-    /// Shrinking went on for minutes, and proptest told its bound to the user's
-    /// terminal when it came to it.
+    /// Shrinking went on for minutes, and proptest told its bound to the user's terminal when it came to it.
     #[test]
     fn shrinking_is_bounded_in_cases_and_in_time_and_searching_is_not() {
         let mut hunt = Hunt::default();

@@ -1,7 +1,6 @@
-//! The action log is torn, lost or written to by others between a kill and the
-//! resume: it is mended or rebuilt, whatever else stands in it stays, and the
-//! task takes no notice. The resume that mends it is killed too, at each point
-//! of the log and of the report that a recording of it has shown.
+//! The action log is torn, lost or written to by others between a kill and the resume: it is mended or rebuilt,
+//! whatever else stands in it stays, and the task takes no notice. The resume that mends it is killed too, at each
+//! point of the log and of the report that a recording of it has shown.
 
 use std::sync::Arc;
 
@@ -23,8 +22,7 @@ pub(super) const METHOD: Method = Method {
     scenarios,
 };
 
-/// Sites after which the log is damaged, beside the contract's: whatever of
-/// these the agent has.
+/// Sites after which the log is damaged, beside the contract's: whatever of these the agent has.
 const SITES: [&str; 4] = ["log.before_append", "report.published", "commit.done", "complete.done"];
 
 fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
@@ -51,8 +49,7 @@ fn firsts(ready: &Prepared) -> Vec<CrashPoint> {
     points
 }
 
-/// Killed at the first point, the log damaged, killed at each further point in
-/// the resume, resumed, and run once more.
+/// Killed at the first point, the log damaged, killed at each further point in the resume, resumed, and run once more.
 fn scenario(ready: &Arc<Prepared>, damage: Damage, points: &[CrashPoint]) -> Scenario {
     let schedule = KillSchedule::points(points);
     let again = if points.len() > 1 { ", killed again" } else { "" };

@@ -1,6 +1,5 @@
-//! Two and six tasks in one database, one of them killed: the others' steps and
-//! journals are untouched, those of a finished one, of one that waits and of one
-//! that was itself interrupted.
+//! Two and six tasks in one database, one of them killed: the others' steps and journals are untouched, those of a
+//! finished one, of one that waits and of one that was itself interrupted.
 
 use std::sync::Arc;
 

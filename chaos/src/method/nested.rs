@@ -1,10 +1,8 @@
-//! Every ordered pair of points: killed, killed again in the resume, resumed.
-//! The second kill is any point of the contract and any point that the recorded
-//! resume has shown; only so recovery and a tool's dedup path are killed in.
+//! Every ordered pair of points: killed, killed again in the resume, resumed. The second kill is any point of the
+//! contract and any point that the recorded resume has shown; only so recovery and a tool's dedup path are killed in.
 //!
-//! A second point of the contract that the resume does not pass, because its
-//! step was committed before the first kill, is unreachable by design: then the
-//! resume must go through.
+//! A second point of the contract that the resume does not pass, because its step was committed before the first kill,
+//! is unreachable by design: then the resume must go through.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,8 +22,8 @@ pub(super) const METHOD: Method = Method {
     scenarios,
 };
 
-/// A first kill; what it leaves is played once and continued in many folders,
-/// which halves the processes. A replay plays every kill.
+/// A first kill; what it leaves is played once and continued in many folders, which halves the processes. A replay
+/// plays every kill.
 struct First {
     point: CrashPoint,
     left: Mutex<Option<Arc<Left>>>,
@@ -47,8 +45,8 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     Ok(all)
 }
 
-/// In a tool's own example only the last step is the tool; the steps before it
-/// are other tools' business and have their pairs in their own plans.
+/// In a tool's own example only the last step is the tool; the steps before it are other tools' business and have their
+/// pairs in their own plans.
 fn matters(ready: &Prepared, first: &CrashPoint) -> bool {
     if ready.case.kind.log().is_some() {
         return is_of_inbox(ready, first);
@@ -56,8 +54,8 @@ fn matters(ready: &Prepared, first: &CrashPoint) -> bool {
     ready.case.example_of.is_none() || first.step == Some(ready.last_step())
 }
 
-/// The pairs of the loop and the store are played with other plans. Of the inbox
-/// there are the points of log and report, and the contract's of one step.
+/// The pairs of the loop and the store are played with other plans. Of the inbox there are the points of log and
+/// report, and the contract's of one step.
 fn is_of_inbox(ready: &Prepared, point: &CrashPoint) -> bool {
     let of_step = point.step.is_none_or(|step| step == ready.last_step());
     of_step && (point.is_of_contract() || ready.is_of_completion(point))

@@ -1,5 +1,5 @@
-//! A reader polls the database during the run: no look ever shows a step done
-//! without output or without its journal event.
+//! A reader polls the database during the run: no look ever shows a step done without output or without its journal
+//! event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +26,7 @@ pub(super) const METHOD: Method = Method {
 /// Between two looks.
 const POLL: Duration = Duration::from_micros(200);
 
-/// How long a step sleeps so that it can be seen, in seconds; more where it was
-/// not seen.
+/// How long a step sleeps so that it can be seen, in seconds; more where it was not seen.
 const DELAYS: [f64; 3] = [0.01, 0.06, 0.4];
 
 fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {

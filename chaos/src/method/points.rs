@@ -1,5 +1,5 @@
-//! SIGKILL at each crash point of each step, then one resume. The contract's
-//! points are always there, further ones come from the recording run.
+//! SIGKILL at each crash point of each step, then one resume. The contract's points are always there, further ones come
+//! from the recording run.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! A step that kills its process each time ends as failed after the attempt
-//! limit, and the journal says so.
+//! A step that kills its process each time ends as failed after the attempt limit, and the journal says so.
 
 use std::sync::Arc;
 

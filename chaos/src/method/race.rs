@@ -1,5 +1,5 @@
-//! A second runner, and eight at once, also right after a crash: one runs, the
-//! rest exit 3 and have changed nothing, neither state nor journal nor files.
+//! A second runner, and eight at once, also right after a crash: one runs, the rest exit 3 and have changed nothing,
+//! neither state nor journal nor files.
 
 use std::sync::Arc;
 
@@ -27,8 +27,7 @@ pub(super) const METHOD: Method = Method {
 /// So many at once.
 const CROWD: usize = 8;
 
-/// How long a step sleeps, in seconds, so that the others come while it runs;
-/// more where they came too late.
+/// How long a step sleeps, in seconds, so that the others come while it runs; more where they came too late.
 const HOLDS: [f64; 3] = [HOLD, 4.0 * HOLD, 20.0 * HOLD];
 
 type Contest = fn(&Prepared, Option<&CrashPoint>, f64) -> Result<Played, LabError>;
@@ -77,8 +76,8 @@ fn begin<'a>(ready: &'a Prepared, crash: Option<&CrashPoint>) -> Result<Stage<'a
     Ok(stage)
 }
 
-/// A second runner while the first one is stopped in the middle of a step, so
-/// that every change would be the second one's.
+/// A second runner while the first one is stopped in the middle of a step, so that every change would be the second
+/// one's.
 fn second(ready: &Prepared, crash: Option<&CrashPoint>, hold: f64) -> Result<Played, LabError> {
     let mut stage = begin(ready, crash)?;
     let tables = &stage.last().tables;

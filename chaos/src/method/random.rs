@@ -1,5 +1,5 @@
-//! SIGKILL after random delays, seeded, aimed at the run's real duration. A kill
-//! that came too late is counted as missed; too few hits are a failure.
+//! SIGKILL after random delays, seeded, aimed at the run's real duration. A kill that came too late is counted as
+//! missed; too few hits are a failure.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
-//! Finds crash points by recording: the run without a crash, and, for every
-//! point of it, the resume after a kill there. Recovery and a tool's dedup path
-//! are passed in resumes only.
+//! Finds crash points by recording: the run without a crash, and, for every point of it, the resume after a kill there.
+//! Recovery and a tool's dedup path are passed in resumes only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,13 +19,12 @@ use crate::schedule::{CrashPoint, Kill};
 pub struct Discovery {
     /// Whether the agent records at all; without, only the contract's points are known.
     pub records: bool,
-    /// The points of the run without a crash: first the contract's, whether seen
-    /// or not, then the others in the order in which they were passed.
+    /// The points of the run without a crash: first the contract's, whether seen or not, then the others in the order
+    /// in which they were passed.
     pub clean: Vec<CrashPoint>,
     /// For each of them, the points of the resume after a kill there.
     pub after: BTreeMap<CrashPoint, Vec<CrashPoint>>,
-    /// Of a case with an action log: the points of the resume after a kill at
-    /// [`damage_point`] and a damage to the log.
+    /// Of a case with an action log: the points of the resume after a kill at [`damage_point`] and a damage to the log.
     pub damaged: BTreeMap<Damage, Vec<CrashPoint>>,
     /// Contents that files had between two steps.
     pub between: BTreeMap<String, Vec<Vec<u8>>>,
@@ -114,8 +112,8 @@ struct Resume {
     points: Vec<CrashPoint>,
 }
 
-/// Without a recording the contract still says which points a resume passes:
-/// those of the steps that were not committed.
+/// Without a recording the contract still says which points a resume passes: those of the steps that were not
+/// committed.
 fn resume_after(lab: &Lab, case: &Arc<PlanCase>, point: &CrashPoint, records: bool) -> Result<Resume, LabError> {
     let mut stage = Stage::single(lab, case)?;
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;

@@ -1,5 +1,5 @@
-//! How a scenario is played: a folder at work, the resume after a cut, a plan made
-//! ready, and the crash points that recordings have shown.
+//! How a scenario is played: a folder at work, the resume after a cut, a plan made ready, and the crash points that
+//! recordings have shown.
 
 pub mod discover;
 pub mod method;

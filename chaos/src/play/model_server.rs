@@ -1,5 +1,5 @@
-//! A stand-in for a local model: it answers every request with the answer that
-//! it was told last, so that a test can change the model's mind.
+//! A stand-in for a local model: it answers every request with the answer that it was told last, so that a test can
+//! change the model's mind.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

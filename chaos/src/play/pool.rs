@@ -1,5 +1,4 @@
-//! Work side by side, results in the order of the items whatever the number of
-//! threads.
+//! Work side by side, results in the order of the items whatever the number of threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +18,7 @@ pub fn parallel<T: Sync, R: Send>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// Like [`parallel`], but begins no further item once `go_on` says no; items
-/// that were not begun have no result.
+/// Like [`parallel`], but begins no further item once `go_on` says no; items that were not begun have no result.
 ///
 /// # Errors
 /// See [`parallel`].

@@ -1,5 +1,4 @@
-//! A plan made ready for the methods: its outcome without a crash and the crash
-//! points that recording runs have shown.
+//! A plan made ready for the methods: its outcome without a crash and the crash points that recording runs have shown.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -37,9 +36,8 @@ pub fn task_names(count: usize) -> Vec<String> {
 }
 
 impl Prepared {
-    /// Plays the plan twice without a crash, then records its crash points with
-    /// `jobs` processes side by side. Where the baseline fails, nothing is
-    /// discovered: there is nothing to compare with.
+    /// Plays the plan twice without a crash, then records its crash points with `jobs` processes side by side. Where
+    /// the baseline fails, nothing is discovered: there is nothing to compare with.
     ///
     /// # Errors
     /// The lab's own failures.
@@ -66,16 +64,14 @@ impl Prepared {
         })
     }
 
-    /// Whether the plan works without a crash, so that there is something to
-    /// compare with.
+    /// Whether the plan works without a crash, so that there is something to compare with.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let sound = |evidence| crate::judge::judge(evidence, &self.baseline).is_empty();
         sound(&self.baseline.evidence) && sound(&self.second)
     }
 
-    /// The baseline of the tasks `t1` to `t<count>` of this plan in one database;
-    /// played once, then kept.
+    /// The baseline of the tasks `t1` to `t<count>` of this plan in one database; played once, then kept.
     ///
     /// # Errors
     /// The lab's own failures.
@@ -98,8 +94,8 @@ impl Prepared {
         self.case.steps.len() - 1
     }
 
-    /// The steps that are this plan's own business: all of them, or only the
-    /// last one in a tool's example, where the others prepare its input.
+    /// The steps that are this plan's own business: all of them, or only the last one in a tool's example, where the
+    /// others prepare its input.
     #[must_use]
     pub fn own_steps(&self) -> Vec<usize> {
         match self.case.example_of {
@@ -108,8 +104,8 @@ impl Prepared {
         }
     }
 
-    /// Whether a call is this plan's own business: all are, but in a tool's example,
-    /// where all is not wanted, only those of the tool's own step.
+    /// Whether a call is this plan's own business: all are, but in a tool's example, where all is not wanted, only
+    /// those of the tool's own step.
     #[must_use]
     pub fn is_own(&self, at: &CallPoint) -> bool {
         let tool = format!(":{}", self.last_step());
@@ -131,8 +127,8 @@ impl Prepared {
     }
 }
 
-/// The case in the words in which the agent has stored its plan for [`TASK`]; as
-/// it was where that is no plan of one step for each note.
+/// The case in the words in which the agent has stored its plan for [`TASK`]; as it was where that is not a plan of one
+/// step for each note.
 fn learned(case: &PlanCase, tables: &Tables) -> PlanCase {
     let mut learned = case.clone();
     let steps: Vec<StepSpec> =
@@ -156,8 +152,7 @@ pub fn clean_run(lab: &Lab, case: &Arc<PlanCase>, tasks: &[String], env: &Env) -
     Ok(stage.close(TaskEnd::Done))
 }
 
-/// A baseline from one clean run; outputs are comparable where a second one has
-/// the same.
+/// A baseline from one clean run; outputs are comparable where a second one has the same.
 #[must_use]
 pub fn baseline_of(first: Evidence, second: Option<&Evidence>) -> Baseline {
     let output = |evidence: &Evidence, idx| {

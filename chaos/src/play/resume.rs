@@ -1,5 +1,5 @@
-//! From the folder that a cut left to the end: the agent is started again on it,
-//! and the whole story becomes evidence for the invariants.
+//! From the folder that a cut left to the end: the agent is started again on it, and the whole story becomes evidence
+//! for the invariants.
 
 use std::sync::Arc;
 
@@ -39,8 +39,7 @@ impl Past {
         Self { creates: vec![create], created, runs: Vec::new() }
     }
 
-    /// This past and one more run, killed at `at`. Where the folder after it is
-    /// not known for sure, `after` is nothing.
+    /// This past and one more run, killed at `at`. Where the folder after it is not known for sure, `after` is nothing.
     #[must_use]
     pub fn and_killed(&self, at: &CallPoint, whole: &Outcome, after: Option<Snapshot>) -> Self {
         let mut past = self.clone();
@@ -65,8 +64,7 @@ fn killed(at: &CallPoint, whole: &Outcome, after: Option<Snapshot>) -> RunRecord
 pub struct Resumed {
     /// The story.
     pub evidence: Evidence,
-    /// For a cut `create`, whether it had stored the whole task or nothing, and
-    /// whether the second one knew.
+    /// For a cut `create`, whether it had stored the whole task or nothing, and whether the second one knew.
     pub create: Verdict,
 }
 
@@ -102,7 +100,7 @@ pub fn create_again(ready: &Prepared, image: &Image, seen: &Seen, env: &Env) -> 
     let again = sandbox.finish(running)?;
     let stored = seen.0.task(TASK).is_some();
     let create = whole_or_nothing(ready.case.steps.len(), seen, &again);
-    // Refused with reason, it is no process that the invariants should judge.
+    // Refused with reason, it is not a process that the invariants should judge.
     let creates = if stored && create.holds() { Vec::new() } else { vec![again] };
     let past = Past { creates, created: sandbox.look()?, runs: Vec::new() };
     Ok(Resumed { evidence: to_the_end(ready, &mut sandbox, past, env)?, create })
@@ -137,8 +135,7 @@ pub fn to_the_end(ready: &Prepared, sandbox: &mut Sandbox, past: Past, env: &Env
     })
 }
 
-/// A `create` stores a task with all that belongs to it or nothing of it, and
-/// the next one finds out which.
+/// A `create` stores a task with all that belongs to it or nothing of it, and the next one finds out which.
 fn whole_or_nothing(steps: usize, left: &Seen, again: &Outcome) -> Verdict {
     let tables = &left.0;
     let stored = (tables.task(TASK).is_some(), tables.steps_of(TASK).count(), tables.events_of(TASK).count());

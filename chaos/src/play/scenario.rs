@@ -170,8 +170,7 @@ pub enum Reach {
     Unknown,
 }
 
-/// What the tables before a run say about its kill. `recorded` are points that a
-/// recording of the same run has shown.
+/// What the tables before a run say about its kill. `recorded` are points that a recording of the same run has shown.
 #[must_use]
 pub fn reach(kill: &Kill, task: &str, before: &Tables, recorded: &[CrashPoint]) -> Reach {
     let open = |step: usize| match before.task(task) {
@@ -210,9 +209,8 @@ pub fn expectation(kill: &Kill, reach: Reach) -> Expect {
     }
 }
 
-/// Plays a schedule on one task and then resumes it to the end. Returns whether
-/// a kill was unreachable by design. `recorded(i)` are the points that the i-th
-/// run is known to pass.
+/// Plays a schedule on one task and then resumes it to the end. Returns whether a kill was unreachable by design.
+/// `recorded(i)` are the points that the i-th run is known to pass.
 ///
 /// # Errors
 /// The lab's own failures.

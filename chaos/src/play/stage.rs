@@ -1,5 +1,5 @@
-//! One scenario at work: a sandbox in which the agent is started, killed and
-//! looked at, and the evidence that gathers meanwhile.
+//! One scenario at work: a sandbox in which the agent is started, killed and looked at, and the evidence that gathers
+//! meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,8 +45,8 @@ pub struct Left {
 }
 
 impl<'a> Stage<'a> {
-    /// A fresh folder in which `tasks` are created from the plan; or will be by
-    /// their first run, where the case is played like that.
+    /// A fresh folder in which `tasks` are created from the plan; or will be by their first run, where the case is
+    /// played like that.
     ///
     /// # Errors
     /// The lab's own failures; what the agent does wrong is evidence.
@@ -103,8 +103,8 @@ impl<'a> Stage<'a> {
         self.evidence.last()
     }
 
-    /// Everything that was seen, of tasks that had to end like this; and the
-    /// processes that have not ended, though all that was started here has.
+    /// Everything that was seen, of tasks that had to end like this; and the processes that have not ended, though all
+    /// that was started here has.
     #[must_use]
     pub fn close(mut self, end: TaskEnd) -> Evidence {
         self.evidence.end = end;
@@ -134,8 +134,7 @@ impl<'a> Stage<'a> {
         Ok(&self.evidence.runs[self.evidence.runs.len() - 1])
     }
 
-    /// Like [`Stage::run`], with the crash points that the agent passed; `None`
-    /// where it records none.
+    /// Like [`Stage::run`], with the crash points that the agent passed; `None` where it records none.
     ///
     /// # Errors
     /// See [`Stage::new`].
@@ -146,8 +145,8 @@ impl<'a> Stage<'a> {
         Sandbox::recorded(&file)
     }
 
-    /// Does something to the action log while no process is at work. The look
-    /// that was had stays, so that nobody is blamed for what the lab does.
+    /// Does something to the action log while no process is at work. The look that was had stays, so that nobody is
+    /// blamed for what the lab does.
     ///
     /// # Errors
     /// Files that cannot be read, and those of `change`.
@@ -164,8 +163,7 @@ impl<'a> Stage<'a> {
         self.evidence.runs.push(run);
     }
 
-    /// Waits for a run that was started by hand and notes it; `look` says whether
-    /// the folder is at rest then.
+    /// Waits for a run that was started by hand and notes it; `look` says whether the folder is at rest then.
     ///
     /// # Errors
     /// See [`Stage::new`].
@@ -239,8 +237,8 @@ impl<'a> Stage<'a> {
         Ok((self.sandbox.finish(running)?, seen))
     }
 
-    /// Starts a run and waits until the journal shows a new start of `step`;
-    /// `false` where the run ended or its time was up before.
+    /// Starts a run and waits until the journal shows a new start of `step`; `false` where the run ended or its time
+    /// was up before.
     ///
     /// # Errors
     /// See [`Stage::new`], and a database that cannot be read.

@@ -1,5 +1,5 @@
-//! What GitHub Actions understands: annotations as lines on the output, and a
-//! summary that is appended to a file. Other services set the same variables.
+//! What GitHub Actions understands: annotations as lines on the output, and a summary that is appended to a file. Other
+//! services set the same variables.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

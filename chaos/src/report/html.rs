@@ -1,5 +1,4 @@
-//! One page that needs nothing but itself: no script is needed to read it, and
-//! nothing is loaded from anywhere.
+//! One page that needs nothing but itself: no script is needed to read it, and nothing is loaded from anywhere.
 
 use askama::Template;
 

@@ -1,5 +1,5 @@
-//! JUnit XML, for the test tabs of CI services: a suite a method, a case a
-//! scenario. A run that is no pass has at least one case that is none.
+//! JUnit XML, for the test tabs of CI services: a suite a method, a case a scenario. A run that has not passed has at
+//! least one case that has not.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Crash points against steps: one square for everything that began with a kill
-//! at that point of that step.
+//! Crash points against steps: one square for everything that began with a kill at that point of that step.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,9 +24,8 @@ impl Letter {
     /// Every letter in the order of the legend.
     pub(super) const ALL: [Self; 5] = [Self::Held, Self::Violated, Self::Later, Self::NotReached, Self::Unreachable];
 
-    /// What became of a scenario whose place in a matrix is its kill number
-    /// `kill`, from 1. One that held without that kill could not be killed there
-    /// by design: else it would have failed.
+    /// What became of a scenario whose place in a matrix is its kill number `kill`, from 1. One that held without that
+    /// kill could not be killed there by design: else it would have failed.
     fn of(scenario: &ScenarioReport, kill: usize) -> Self {
         let kills = scenario.timeline.iter().filter(|run| run.killed).count();
         match scenario.verdict {
@@ -178,16 +176,16 @@ fn pairs(report: &RunReport, plan: &str) -> Matrix {
     Matrix::new(plan, columns, rows)
 }
 
-/// The letters that a reader of these matrices must know: the four that every
-/// run may have, and [`Letter::Later`] where it occurs.
+/// The letters that a reader of these matrices must know: the four that every run may have, and [`Letter::Later`] where
+/// it occurs.
 pub(super) fn legend(matrices: &[Matrix]) -> Vec<Letter> {
     let mut squares = matrices.iter().flat_map(|matrix| &matrix.rows).flat_map(|(_, squares)| squares);
     let later = squares.any(|square| square.letter == Letter::Later);
     Letter::ALL.into_iter().filter(|&letter| letter != Letter::Later || later).collect()
 }
 
-/// Matrices side by side in plain text, as many as fit into `width` characters,
-/// with the names of the points once on the left. `paint` puts a letter down.
+/// Matrices side by side in plain text, as many as fit into `width` characters, with the names of the points once on
+/// the left. `paint` puts a letter down.
 pub(super) fn side_by_side(matrices: &[Matrix], width: usize, paint: impl Fn(Letter) -> String) -> String {
     let names = matrices.iter().flat_map(|matrix| &matrix.rows).map(|(name, _)| name.chars().count());
     let left = names.max().unwrap_or(0);

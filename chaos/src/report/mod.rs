@@ -1,6 +1,5 @@
-//! What people and machines get to see of a run. [`model`] is the plain data;
-//! every other file here turns it into one format and reads nothing else, so
-//! that a stored report can be shown again at any time.
+//! What people and machines get to see of a run. [`model`] is the plain data; every other file here turns it into one
+//! format and reads nothing else, so that a stored report can be shown again at any time.
 
 mod github;
 mod html;
@@ -25,8 +24,8 @@ pub use github::{GitHub, annotations, append_summary};
 pub use markdown::document as markdown;
 pub use terminal::{failure_in_full, summary};
 
-/// Writes every form of the report into `dir`, which is created where it is not
-/// there: `report.json`, `report.html`, `junit.xml` and `summary.md`.
+/// Writes every form of the report into `dir`, which is created where it is not there: `report.json`, `report.html`,
+/// `junit.xml` and `summary.md`.
 ///
 /// # Errors
 /// A folder or file that cannot be written.
@@ -36,8 +35,8 @@ pub fn write(dir: &Path, report: &RunReport) -> Result<(), LabError> {
     render(dir, report)
 }
 
-/// Makes the folder for a report, and makes sure that files can be written there: better found out before the
-/// scenarios than after.
+/// Makes the folder for a report, and makes sure that files can be written there: better found out before the scenarios
+/// than after.
 ///
 /// # Errors
 /// A folder that cannot be made or written to.

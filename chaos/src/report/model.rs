@@ -1,9 +1,8 @@
-//! What a run of the lab found, as plain data: the one form that every report
-//! writer reads and that `chaos report DIR` loads again from `report.json`.
+//! What a run of the lab found, as plain data: the one form that every report writer reads and that `chaos report DIR`
+//! loads again from `report.json`.
 //!
-//! Times named `*_at` are seconds since the epoch, durations named `*_s` are
-//! seconds. Lists are in a stable order that does not depend on the number of
-//! jobs. Fields are only ever added; [`SCHEMA`] grows where a meaning changes.
+//! Times named `*_at` are seconds since the epoch, durations named `*_s` are seconds. Lists are in a stable order that
+//! does not depend on the number of jobs. Fields are only ever added; [`SCHEMA`] grows where a meaning changes.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +34,7 @@ pub struct RunReport {
     pub duration_s: f64,
     /// Kills that hit and were followed by a resume.
     pub cycles: u64,
-    /// Cycles per second of the methods `points` and `nested` together; `None`
-    /// where neither ran.
+    /// Cycles per second of the methods `points` and `nested` together; `None` where neither ran.
     pub cycles_per_second: Option<f64>,
     /// The one word for the whole run; `exit_code` follows from it.
     pub outcome: Conclusion,
@@ -85,8 +83,8 @@ pub struct MethodReport {
     pub not_reached: usize,
     /// Kills that hit and were followed by a resume.
     pub cycles: u64,
-    /// Scenarios whose next kill cannot be reached by design (its step was
-    /// committed before), so that the resume had to go through.
+    /// Scenarios whose next kill cannot be reached by design (its step was committed before), so that the resume had to
+    /// go through.
     #[serde(default)]
     pub unreachable: usize,
     /// Wall time of the method.
@@ -118,11 +116,11 @@ pub struct ScenarioReport {
     pub cycles: u64,
     /// Only what did *not* hold, worst first.
     pub findings: Vec<Finding>,
-    /// A fact worth telling although all is well, e.g. that the second kill is
-    /// unreachable by design because its step was committed before.
+    /// A fact worth telling although all is well, e.g. that the second kill is unreachable by design because its step
+    /// was committed before.
     pub note: Option<String>,
-    /// Its place in the matrix of points x steps: the point of the *first* kill.
-    /// `None` where the scenario is not about a point.
+    /// Its place in the matrix of points x steps: the point of the *first* kill. `None` where the scenario is not about
+    /// a point.
     pub cell: Option<Cell>,
     /// Every process of the scenario, in the order in which they began.
     pub timeline: Vec<RunTimeline>,

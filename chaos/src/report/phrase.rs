@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::{Conclusion, ControlReport, RunReport, ScenarioReport, VerdictKind};
 
-/// The scenarios that failed: violated ones first, else in the order of the run.
-/// Each with its place in [`RunReport::scenarios`].
+/// The scenarios that failed: violated ones first, else in the order of the run. Each with its place in
+/// [`RunReport::scenarios`].
 pub(super) fn failures(report: &RunReport) -> Vec<(usize, &ScenarioReport)> {
     let all = report.scenarios.iter().enumerate();
     let mut failed: Vec<_> = all.filter(|(_, scenario)| scenario.verdict != VerdictKind::Holds).collect();
@@ -61,7 +61,7 @@ pub(super) fn sentence(report: &RunReport) -> String {
         }
         Conclusion::CutShort => {
             let why = report.cut_short.as_deref().unwrap_or("not everything that was selected was played");
-            format!("this is no pass, although all of {played} held: {}", why.trim_end_matches('.'))
+            format!("this does not count as passed, although all of {played} held: {}", why.trim_end_matches('.'))
         }
         Conclusion::ControlSilent => {
             let silent = report.controls.iter().filter(|control| is_silent(control));
@@ -156,8 +156,8 @@ fn moment(seconds: f64) -> Option<String> {
     Some(moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
-/// Text without characters that would steer a terminal. What an agent printed
-/// or wrote ends up in a report; a report must not do what it says.
+/// Text without characters that would steer a terminal. What an agent printed or wrote ends up in a report; a report
+/// must not do what it says.
 pub(super) fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -170,8 +170,8 @@ pub(super) fn harmless(text: &str) -> String {
     out
 }
 
-/// The first `lines` lines of `text`, each of at most `width` characters, with a
-/// last line that says how much is missing.
+/// The first `lines` lines of `text`, each of at most `width` characters, with a last line that says how much is
+/// missing.
 pub(super) fn shortened(text: &str, lines: usize, width: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     let mut kept: Vec<String> = all.iter().take(lines).map(|line| cut(line, width)).collect();
@@ -257,7 +257,9 @@ mod tests {
         let mut report = sample::green();
         report.outcome = Conclusion::CutShort;
         report.cut_short = Some("the budget ended".to_owned());
-        assert!(sentence(&report).contains("no pass") && sentence(&report).contains("the budget ended"));
+        assert!(
+            sentence(&report).contains("does not count as passed") && sentence(&report).contains("the budget ended")
+        );
         report.outcome = Conclusion::BaselineFailed;
         assert!(sentence(&report).contains("where nothing is killed"));
         report.outcome = Conclusion::ControlSilent;

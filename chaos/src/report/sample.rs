@@ -1,5 +1,4 @@
-//! Reports made by hand, for the tests of the writers: a green run, the same run
-//! in red, and one of many scenarios.
+//! Reports made by hand, for the tests of the writers: a green run, the same run in red, and one of many scenarios.
 
 use super::model::{
     Cell, Conclusion, ControlReport, Finding, GateReport, MethodReport, RunReport, RunTimeline, SCHEMA, ScenarioReport,

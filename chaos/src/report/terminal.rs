@@ -1,6 +1,5 @@
-//! What stands on the terminal after a run. Always with colour: the writer that
-//! prints it takes the colour away where nobody wants it. Every colour has a
-//! letter or a word beside it.
+//! What stands on the terminal after a run. Always with colour: the writer that prints it takes the colour away where
+//! nobody wants it. Every colour has a letter or a word beside it.
 
 use std::fmt::Write as _;
 
@@ -25,8 +24,8 @@ const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// The run as a whole: matrix, a row a method, failures with their replay
-/// command, and the outcome in one sentence at the end, where people look.
+/// The run as a whole: matrix, a row a method, failures with their replay command, and the outcome in one sentence at
+/// the end, where people look.
 #[must_use]
 pub fn summary(report: &RunReport) -> String {
     let mut text = String::new();

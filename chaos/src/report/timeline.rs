@@ -1,5 +1,5 @@
-//! A scenario's processes as bars, their journal as marks on them, and the kills
-//! as gaps between them, ready to be drawn.
+//! A scenario's processes as bars, their journal as marks on them, and the kills as gaps between them, ready to be
+//! drawn.
 
 use std::collections::BTreeSet;
 
@@ -118,8 +118,7 @@ impl Timeline {
 }
 
 impl Group {
-    /// A journal is read when all of them have ended, so that its rows came with
-    /// the last one, whoever wrote them.
+    /// A journal is read when all of them have ended, so that its rows came with the last one, whoever wrote them.
     fn share(&mut self) {
         if self.bars.len() > 1 {
             for bar in &mut self.bars {

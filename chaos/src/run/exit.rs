@@ -34,7 +34,7 @@ pub const TABLE: [(Exit, &str); 7] = [
 ];
 
 /// What a lab that was told to stop ends with: 128 and the signal.
-const STOPPED: &str = "129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM, which is no pass";
+const STOPPED: &str = "129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM, which does not count as passed";
 
 impl Exit {
     /// The number that the shell sees.

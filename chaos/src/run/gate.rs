@@ -1,7 +1,6 @@
-//! The gate: what the agent's inventory and the recording runs have shown,
-//! against a pinned file. A tool that gains or loses a crash point, a declared
-//! point that no recording ever passed and an effectful tool without a control
-//! that bites all shut it.
+//! The gate: what the agent's inventory and the recording runs have shown, against a pinned file. A tool that gains or
+//! loses a crash point, a declared point that no recording ever passed and an effectful tool without a control that
+//! bites all shut it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -104,8 +103,8 @@ fn compare(pinned: &BTreeSet<Line>, found: &BTreeSet<Line>) -> Vec<String> {
         .collect()
 }
 
-/// What the inventory declares and no recording has shown.
-/// Points of a log or a completion are declared for cases that have one.
+/// What the inventory declares and no recording has shown. Points of a log or a completion are declared for cases that
+/// have one.
 fn never_hit(lab: &Lab, prepared: &[Arc<Prepared>]) -> Vec<String> {
     let Some(inventory) = &lab.target.inventory else {
         return Vec::new();

@@ -1,5 +1,4 @@
-//! A whole run of the lab, the gate at its end, one scenario played again, and the
-//! exit code that comes of it.
+//! A whole run of the lab, the gate at its end, one scenario played again, and the exit code that comes of it.
 
 pub mod exit;
 pub mod gate;

@@ -121,9 +121,8 @@ pub fn play(ready: &Prepared, schedule: &KillSchedule) -> Result<Played, LabErro
     Ok(played)
 }
 
-/// Whether each kill of a schedule was delivered. One that was not has tested
-/// nothing, except where an earlier kill of the same schedule has let its step be
-/// committed; `true` where that is so.
+/// Whether each kill of a schedule was delivered. One that was not has tested nothing, except where an earlier kill of
+/// the same schedule has let its step be committed; `true` where that is so.
 fn hit(evidence: &Evidence, schedule: &KillSchedule) -> (Verdict, bool) {
     let mut excused = false;
     for (i, kill) in schedule.0.iter().enumerate() {

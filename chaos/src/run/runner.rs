@@ -1,5 +1,5 @@
-//! One whole run of the lab: every plan made ready, every method played, within
-//! a budget, and the one word that comes of it.
+//! One whole run of the lab: every plan made ready, every method played, within a budget, and the one word that comes
+//! of it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,8 +49,8 @@ impl Shard {
     /// Everything.
     pub const WHOLE: Self = Self { number: 1, of: 1 };
 
-    /// Whether the scenario at this place of the whole list belongs to the part.
-    /// Neighbours go to different parts, so that all parts take about as long.
+    /// Whether the scenario at this place of the whole list belongs to the part. Neighbours go to different parts, so
+    /// that all parts take about as long.
     #[must_use]
     pub fn has(self, index: usize) -> bool {
         index % self.of == self.number - 1

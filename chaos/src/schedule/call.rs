@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-/// `phase/call#nth`, e.g. `write_artifact:2/linkat#1`: the nth call of this kind
-/// that touches the lab's folder in that phase of one process. It stays the same
-/// place when the binary changes, as long as the phase makes the same calls.
+/// `phase/call#nth`, e.g. `write_artifact:2/linkat#1`: the nth call of this kind that touches the lab's folder in that
+/// phase of one process. It stays the same place when the binary changes, as long as the phase makes the same calls.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallPoint {
-    /// Where the task stands: `create`, `open` before the run announced itself,
-    /// `tool:step` while a step runs, `next:step` before one, `finish`, `close`.
+    /// Where the task stands: `create`, `open` before the run announced itself, `tool:step` while a step runs,
+    /// `next:step` before one, `finish`, `close`.
     pub phase: String,
     /// The kernel's name of the call.
     pub call: String,

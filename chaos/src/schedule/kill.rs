@@ -17,8 +17,7 @@ pub enum Kill {
     Delay(u64),
     /// The lab sends SIGKILL after this system call, by the tracer.
     Call(CallPoint),
-    /// The lab sends a signal on seeing the step's `step_started` in the
-    /// journal, while the step sleeps.
+    /// The lab sends a signal on seeing the step's `step_started` in the journal, while the step sleeps.
     Signal {
         /// What is sent.
         sign: Sign,

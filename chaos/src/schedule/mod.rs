@@ -1,6 +1,6 @@
 //! When and how the agent is killed, as a value with a one-line text form:
-//! `after_effect:2, before_effect:2, +37ms, term@1, write_artifact:2/linkat#1`. The i-th kill belongs to
-//! the i-th run of the task; the run after the last kill is left alone.
+//! `after_effect:2, before_effect:2, +37ms, term@1, write_artifact:2/linkat#1`. The i-th kill belongs to the i-th run
+//! of the task; the run after the last kill is left alone.
 
 mod call;
 mod kill;

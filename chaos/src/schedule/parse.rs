@@ -6,7 +6,7 @@ use super::call::CallPoint;
 use super::kill::{Kill, NONE, Sign};
 use super::point::CrashPoint;
 
-/// Why a text is no schedule, and where.
+/// Why a text is not a schedule, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError {
     /// The whole text.

@@ -41,8 +41,8 @@ impl fmt::Display for CrashPoint {
         if let Some(step) = self.step {
             write!(f, ":{step}")?;
         }
-        // The contract's form has no hit, so the first one is never written:
-        // an agent that knows only `<point>:<idx>` understands it.
+        // The contract's form has no hit, so the first one is never written: an agent that knows only `<point>:<idx>`
+        // understands it.
         if self.hit != 1 {
             write!(f, "#{}", self.hit)?;
         }

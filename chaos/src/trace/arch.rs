@@ -1,7 +1,6 @@
-//! The one place that knows registers and call numbers. A call is failed without
-//! changing its number, which no two machines do alike: its first arguments are
-//! made senseless, so that the kernel refuses it without doing anything, and the
-//! result is replaced on the way back.
+//! The one place that knows registers and call numbers. A call is failed without changing its number, which no two
+//! machines do alike: its first arguments are made senseless, so that the kernel refuses it without doing anything, and
+//! the result is replaced on the way back.
 
 #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod here {
@@ -105,8 +104,8 @@ mod here {
 
 pub(super) use here::*;
 
-/// How a call's arguments are to be read. Numbers are places of arguments, `None`
-/// for a folder means the working folder.
+/// How a call's arguments are to be read. Numbers are places of arguments, `None` for a folder means the working
+/// folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Opens `path`; flags are an argument, or in memory, or fixed for `creat`.

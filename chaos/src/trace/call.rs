@@ -66,8 +66,7 @@ pub trait Watch {
         Ok(Verb::Go)
     }
 
-    /// After it was made. [`Verb::Kill`] is the only answer but [`Verb::Go`] that
-    /// has a meaning here.
+    /// After it was made. [`Verb::Kill`] is the only answer but [`Verb::Go`] that has a meaning here.
     ///
     /// # Errors
     /// The lab's own failures; they end the trace.

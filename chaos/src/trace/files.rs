@@ -24,7 +24,7 @@ pub(super) fn link(pid: Pid, fd: u64) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/fd/{}", fd as i32))
 }
 
-/// Looks a descriptor up; nothing where it is none.
+/// Looks a descriptor up; nothing where there is no such descriptor.
 pub(super) fn descriptor(pid: Pid, fd: u64) -> Option<Descriptor> {
     let link = link(pid, fd);
     let path = std::fs::read_link(&link).ok()?;
@@ -46,8 +46,8 @@ pub(super) fn position(pid: Pid, fd: u64) -> Option<(u64, u32)> {
     Some((position, flags))
 }
 
-/// What a path argument means: links in the folders above it are followed, the
-/// last component is not, because calls that make or remove a name do not either.
+/// What a path argument means: links in the folders above it are followed, the last component is not, because calls
+/// that make or remove a name do not either.
 pub(super) fn resolve(pid: Pid, dir: Option<u64>, text: &str) -> Option<PathBuf> {
     let given = Path::new(text);
     let whole = if given.is_absolute() {

@@ -1,14 +1,12 @@
 //! One ptrace tracer for all methods that stop, record or fail a system call.
 //!
-//! It follows every thread and child of the agent, sees each call before it is
-//! made and after, and tells a [`Watch`] of those that touch the lab's folder;
-//! all others, such as what an interpreter reads at its start, are passed over.
-//! While a watch is asked, every thread of the agent stands still. Signals are
-//! passed on, and the tracer's death kills the agent.
+//! It follows every thread and child of the agent, sees each call before it is made and after, and tells a [`Watch`] of
+//! those that touch the lab's folder; all others, such as what an interpreter reads at its start, are passed over.
+//! While a watch is asked, every thread of the agent stands still. Signals are passed on, and the tracer's death kills
+//! the agent.
 //!
-//! Left out: a stop signal from outside does not hold a traced process, and a
-//! write through a shared mapping is no call and is not seen (a mapping of that
-//! kind is told in [`Traced::blind`]).
+//! Left out: a stop signal from outside does not hold a traced process, and a write through a shared mapping makes no
+//! call and is not seen (a mapping of that kind is told in [`Traced::blind`]).
 
 mod arch;
 mod call;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 /// A file as such, whatever its names: two names of one file share it.
 pub type FileId = u64;
 
-/// One change, or one promise that changes are durable. Paths are relative to
-/// the folder; the folder itself is the empty path.
+/// One change, or one promise that changes are durable. Paths are relative to the folder; the folder itself is the
+/// empty path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
     /// A new, empty file got this name.
@@ -87,8 +87,8 @@ pub enum Op {
     },
     /// Everything is durable.
     SyncAll,
-    /// A sync failed: what it was for may be lost, and no later sync brings it back,
-    /// because the kernel may call the pages clean now.
+    /// A sync failed: what it was for may be lost, and no later sync brings it back, because the kernel may call the
+    /// pages clean now.
     SyncFailed {
         /// The file; nothing for a folder.
         file: Option<FileId>,

@@ -199,8 +199,7 @@ fn a_process_that_hangs_ends_at_its_deadline() {
     assert_eq!(ran.ended, Ended::Hung);
 }
 
-/// A wrapper's subshell that outlived it by some milliseconds was told as a process
-/// that stays behind.
+/// A wrapper's subshell that outlived it by some milliseconds was told as a process that stays behind.
 #[test]
 fn a_child_has_a_short_grace_and_is_told_and_ended_after_it() {
     assert_eq!(shell("sleep 0.01 & exit 0", Eye::default()).survivors, Vec::<String>::new());

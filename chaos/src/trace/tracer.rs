@@ -21,12 +21,11 @@ use crate::agent::process::Ended;
 use crate::agent::stray::{GRACE, Stray};
 use crate::error::LabError;
 
-/// Waits to be traced before it becomes the agent: `read` ends when the lab
-/// closes the pipe.
+/// Waits to be traced before it becomes the agent: `read` ends when the lab closes the pipe.
 pub const WRAPPER: [&str; 4] = ["sh", "-c", "read -r _; exec \"$@\" </dev/null", "sh"];
 
-/// How long a thread may take to stand still; one that waits in the kernel for
-/// another thread of the agent cannot, and need not: it does nothing either.
+/// How long a thread may take to stand still; one that waits in the kernel for another thread of the agent cannot, and
+/// need not: it does nothing either.
 const FREEZE: Duration = Duration::from_millis(20);
 
 /// What is about to be traced.
@@ -51,12 +50,10 @@ pub struct Traced {
     pub threads: usize,
 }
 
-/// Runs the agent to its end and tells `watch` of every call that touches the
-/// recorder's folder.
+/// Runs the agent to its end and tells `watch` of every call that touches the recorder's folder.
 ///
 /// # Errors
-/// A system without such a tracer, an agent that cannot be started or traced,
-/// and what the watch itself fails with.
+/// A system without such a tracer, an agent that cannot be started or traced, and what the watch itself fails with.
 pub fn trace(begin: Start<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + Send)) -> Result<Traced, LabError> {
     // Only the thread that traces may ask, and its end kills the agent.
     std::thread::scope(|scope| {
@@ -187,8 +184,8 @@ impl Tracer<'_> {
         Ok(!self.tasks.is_empty())
     }
 
-    /// Waits for the next stop. When the agent itself has ended, what is left of it
-    /// has a short grace, and is ended then.
+    /// Waits for the next stop. When the agent itself has ended, what is left of it has a short grace, and is ended
+    /// then.
     fn next(&mut self) -> Result<WaitStatus, Errno> {
         while let (Some(over), true) = (self.over, self.survivors.is_empty()) {
             match next_stop(None, WaitPidFlag::WNOHANG) {
@@ -288,8 +285,7 @@ impl Tracer<'_> {
         self.watch.after(&making.pending.call, Done { result, ops })
     }
 
-    /// Makes every other thread stand still. They go on when their stops are
-    /// handled, which is after this one.
+    /// Makes every other thread stand still. They go on when their stops are handled, which is after this one.
     fn freeze(&mut self, at_work: Pid) {
         let held: Vec<i32> = self.stops.iter().filter_map(WaitStatus::pid).map(Pid::as_raw).collect();
         for other in self.tasks.keys().map(|pid| Pid::from_raw(*pid)) {

@@ -1,5 +1,4 @@
-//! Copies of an honest agent with one bug each: the scenario that can show the bug
-//! names the property that it breaks.
+//! Copies of an honest agent with one bug each: the scenario that can show the bug names the property that it breaks.
 
 use predicates::str::contains;
 use rstest::rstest;

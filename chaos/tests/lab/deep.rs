@@ -1,5 +1,5 @@
-//! The methods that stop an agent at its system calls: honest agents pass, and
-//! each bug that only they can see is caught by the scenario that can show it.
+//! The methods that stop an agent at its system calls: honest agents pass, and each bug that only they can see is
+//! caught by the scenario that can show it.
 
 use predicates::str::contains;
 use rstest::rstest;
@@ -60,7 +60,7 @@ fn a_result_that_is_written_in_place_is_seen_half() {
     let tools = "def in_place(path, content):\n    with open(path, \"wb\", buffering=0) as file:\n        file.write(content[:1])\n        file.write(content[1:])\n    return path, False\n\n\ndef publish(";
     agent.also("tools.py", "def publish(", tools);
     let scenario = "exhaust/report/write_artifact:2/write#1";
-    chaos(&["replay", scenario, "--agent", &agent.command()]).assert().code(1).stdout(contains("no whole result"));
+    chaos(&["replay", scenario, "--agent", &agent.command()]).assert().code(1).stdout(contains("not a whole result"));
 }
 
 #[rstest]

@@ -1,5 +1,5 @@
-//! The inbox case: this workspace's agent passes, a copy of it with one bug in
-//! its log or its report is caught, and an agent without the command is left alone.
+//! The inbox case: this workspace's agent passes, a copy of it with one bug in its log or its report is caught, and an
+//! agent without the command is left alone.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -26,9 +26,8 @@ static AGENT: LazyLock<PathBuf> = LazyLock::new(|| {
     PathBuf::from(agent.expect("an agent")["executable"].as_str().expect("a path"))
 });
 
-/// The agent in a script that does something before and after each call of
-/// `inbox`. It records nothing, so that only the contract's points are found,
-/// which is quick.
+/// The agent in a script that does something before and after each call of `inbox`. It records nothing, so that only
+/// the contract's points are found, which is quick.
 struct Wrapped(TempDir);
 
 impl Wrapped {
@@ -120,7 +119,7 @@ fn replay(agent: &str, subject: &str) -> assert_cmd::Command {
     "[ $code -eq 137 ] && printf '[\\n{\"file\":\"ab' > report.json",
     "points/inbox/after_commit:2",
     "report_whole",
-    "no whole JSON (13 bytes)"
+    "not whole JSON (13 bytes)"
 )]
 #[case::report_before_its_time(
     "",

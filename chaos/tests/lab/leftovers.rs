@@ -1,5 +1,4 @@
-//! What must not stay behind: processes of the agent, and folders and processes of
-//! a lab that was told to stop.
+//! What must not stay behind: processes of the agent, and folders and processes of a lab that was told to stop.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -44,8 +43,7 @@ fn is_empty(root: &Path) -> bool {
     std::fs::read_dir(root).expect("read").next().is_none()
 }
 
-/// An agent whose `run` did fork, setsid and sleep passed everything, and eighty
-/// such processes stayed behind.
+/// An agent whose `run` did fork, setsid and sleep passed everything, and eighty such processes stayed behind.
 #[test]
 fn a_daemon_that_a_run_has_left_is_told_and_ended() {
     let agent = daemonizing("611.5");
@@ -65,8 +63,8 @@ fn a_child_of_a_wrapper_that_outlives_its_run_is_told_with_the_hint_to_exec() {
     assert!(!is_alive("sleep 612.5"));
 }
 
-/// `python3` was a script that executes the interpreter late, and an honest agent
-/// was accused of the subshell that the killed script left for some milliseconds.
+/// `python3` was a script that executes the interpreter late, and an honest agent was accused of the subshell that the
+/// killed script left for some milliseconds.
 #[test]
 fn a_wrapper_that_executes_the_agent_late_is_not_accused() {
     let dir = TempDir::new().expect("dir");
@@ -109,14 +107,13 @@ fn a_lab_that_is_told_to_stop_takes_everything_along(#[case] signal: &str, #[cas
     send(&format!("-{signal}"), &lab);
     let output = lab.wait_with_output().expect("an end");
     assert_eq!(output.status.code(), Some(code));
-    let said = format!("chaos: stopped by SIG{signal} after 0 scenarios; that is no pass\n");
+    let said = format!("chaos: stopped by SIG{signal} after 0 scenarios; that does not count as passed\n");
     assert_eq!(String::from_utf8_lossy(&output.stderr), said);
     assert!(output.stdout.is_empty(), "a verdict was told all the same");
     assert!(is_empty(root.path()) && !is_alive(&format!("sleep {seconds}")));
 }
 
-/// SIGKILL leaves no time to clear away. The next lab does it, and leaves that of
-/// a lab that is at work alone.
+/// SIGKILL leaves no time to clear away. The next lab does it, and leaves that of a lab that is at work alone.
 #[test]
 fn a_lab_clears_away_what_a_killed_one_has_left_and_nothing_that_is_in_use() {
     let root = TempDir::new().expect("dir");

@@ -1,5 +1,4 @@
-//! Agents for the tests: the Python agent of the fixtures, and copies of it with
-//! one bug.
+//! Agents for the tests: the Python agent of the fixtures, and copies of it with one bug.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,7 +35,7 @@ pub(crate) struct Broken {
 }
 
 impl Broken {
-    /// Replaces `from` in `file`; a bug that does not land is no test.
+    /// Replaces `from` in `file`; a bug that does not land tests nothing.
     pub(crate) fn new(file: &str, from: &str, to: &str) -> Self {
         let dir = TempDir::new().expect("dir");
         for name in ["agent.py", "tools.py"] {

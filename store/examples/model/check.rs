@@ -92,8 +92,8 @@ pub(crate) struct Counterexample {
 
 /// The shortest way to a broken claim, if there is one.
 ///
-/// The checker goes on for a while after a discovery and keeps the last one, so it is asked again for a shorter way.
-/// Of equally short ways one without a lost lock is taken, as a kill is what everybody knows.
+/// The checker goes on for a while after a discovery and keeps the last one, so it is asked again for a shorter way. Of
+/// equally short ways one without a lost lock is taken, as a kill is what everybody knows.
 pub(crate) fn counterexample(world: World) -> Option<Counterexample> {
     let mut shortest = search(world, usize::MAX)?;
     while let Some(shorter) = search(world, shortest.len() - 1) {

@@ -55,7 +55,7 @@ impl Config {
     /// Part of every check.
     pub(crate) const FULL: Self = Self { steps: 2, ..Self::SMALL };
 
-    /// Minutes, all of them: many processes, many faults, many holders that do not know that they are none. What a
+    /// Minutes, all of them: many processes, many faults, many holders whose lock is gone without their knowing. What a
     /// completion and a stop in order add is explored in full above.
     pub(crate) const DEEP: [Self; 3] = [
         Self { runners: 3, ..Self::BARE },

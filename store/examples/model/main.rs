@@ -1,5 +1,5 @@
-//! The model: the shipped machine under every interleaving of several processes, with a crash between any two
-//! actions. See docs/model.md.
+//! The model: the shipped machine under every interleaving of several processes, with a crash between any two actions.
+//! See docs/model.md.
 //!
 //! `model` explores the world that is part of every check and looks for every planted bug; `model --deep` explores a
 //! larger one; `model --bug NAME` prints the shortest way to what that bug breaks.

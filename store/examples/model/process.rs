@@ -1,7 +1,7 @@
 //! What a process does next, and what becomes of the world when it does.
 //!
-//! This is the agent's loop, one action for every moment at which it can be stopped or overtaken. What it decides
-//! and what it writes is not modelled: `next`, `decide`, `evolve` and `Commit` are the shipped ones.
+//! This is the agent's loop, one action for every moment at which it can be stopped or overtaken. What it decides and
+//! what it writes is not modelled: `next`, `decide`, `evolve` and `Commit` are the shipped ones.
 
 use std::fmt;
 

@@ -179,8 +179,8 @@ pub fn decide(state: &TaskState, command: &Command) -> Result<Vec<Event>, Refuse
     Ok(vec![event.unwrap_or_else(|failed| failed)])
 }
 
-/// Recovery is explicit: what a dead run left running is set back and says so, before the run that found it says that it
-/// began. It is one decision, so it commits once or not at all.
+/// Recovery is explicit: what a dead run left running is set back and says so, before the run that found it says that
+/// it began. It is one decision, so it commits once or not at all.
 fn begin(state: &TaskState, terms: &Terms) -> Vec<Event> {
     let recovered: Vec<u32> = state.running().into_iter().collect();
     let mut events: Vec<Event> = recovered.iter().map(|&step| Event::StepRecovered { step }).collect();

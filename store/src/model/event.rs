@@ -49,8 +49,8 @@ pub enum Event {
         /// What the tool said, one line.
         error: String,
     },
-    /// An attempt ended in order, before its effect or without one; the step was set back to pending. The attempt counts
-    /// as a start and not against the limit.
+    /// An attempt ended in order, before its effect or without one; the step was set back to pending. The attempt
+    /// counts as a start and not against the limit.
     StepReleased {
         /// The step.
         step: u32,

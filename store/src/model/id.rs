@@ -10,7 +10,7 @@ use crate::limits;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(String);
 
-/// Why a text is no task id.
+/// Why a text is not a task id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTaskId {
     /// Nothing is there.
@@ -49,9 +49,9 @@ impl TaskId {
     /// A name for files of this task, different for different ids, that cannot leave its folder.
     ///
     /// Ids of ASCII letters, digits, `-`, `_` and `.` without a leading dot stand for themselves, as other programs
-    /// that share the locks expect. In others each further byte becomes `%` and two hex digits; where that grows
-    /// past the limit for ids, the name is `%%` and the id's SHA-256. A plain id has no `%`, and an escape never
-    /// has `%` after `%`, so the three forms cannot meet.
+    /// that share the locks expect. In others each further byte becomes `%` and two hex digits; where that grows past
+    /// the limit for ids, the name is `%%` and the id's SHA-256. A plain id has no `%`, and an escape never has `%`
+    /// after `%`, so the three forms cannot meet.
     #[must_use]
     pub fn file_stem(&self) -> String {
         let mut stem = String::with_capacity(self.0.len());

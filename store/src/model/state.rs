@@ -103,9 +103,9 @@ impl StepState {
 /// The state of a task: a position.
 ///
 /// Steps run strictly in order, so every step before [`TaskState::cursor`] is done and every step after it is
-/// untouched; only the step at the cursor can be anything else. That makes the state a few bytes whatever the
-/// length of the plan, and a run's cost independent of its history. Behind the last step stands the completion, if the
-/// task has one: it is attempted and limited like a step.
+/// untouched; only the step at the cursor can be anything else. That makes the state a few bytes whatever the length of
+/// the plan, and a run's cost independent of its history. Behind the last step stands the completion, if the task has
+/// one: it is attempted and limited like a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TaskState {
     /// The task's status.

@@ -1,6 +1,7 @@
 //! Points in time.
 
-/// A point in time, in whole microseconds since the Unix epoch: exact, so that it can stand in a state that is compared.
+/// A point in time, in whole microseconds since the Unix epoch: exact, so that it can stand in a state that is
+/// compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -23,7 +24,8 @@ impl Timestamp {
         self.0
     }
 
-    /// Seconds since the epoch. For every time before the year 2105 it is the number that [`Timestamp::from_seconds`] was given.
+    /// Seconds since the epoch. For every time before the year 2105 it is the number that [`Timestamp::from_seconds`]
+    /// was given.
     #[must_use]
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1e6

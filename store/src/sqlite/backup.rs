@@ -15,8 +15,8 @@ use super::scratch::Scratch;
 use crate::error::{ErrorKind, StoreError};
 use crate::files::folder_of;
 
-/// Copies the database at `from`, with what is still in its WAL, to the new file `to`: synced, and under its name
-/// only when it is complete. Writers are not held up.
+/// Copies the database at `from`, with what is still in its WAL, to the new file `to`: synced, and under its name only
+/// when it is complete. Writers are not held up.
 ///
 /// # Errors
 /// [`ErrorKind::Exists`] where `to` exists: a backup never replaces anything.

@@ -71,8 +71,8 @@ impl Connected {
         }
     }
 
-    /// Where the files are no longer those that were opened: what to add to the message of it. Nothing is deleted; a WAL that
-    /// has no name any more still has the commits, and where they belong they can be brought.
+    /// Where the files are no longer those that were opened: what to add to the message of it. Nothing is deleted; a
+    /// WAL that has no name any more still has the commits, and where they belong they can be brought.
     pub(super) fn rescue(&self, path: &Path) -> Option<String> {
         match self.identity.files(path) {
             Files::Same => None,

@@ -59,8 +59,8 @@ fn kind_of(error: &rusqlite::Error) -> ErrorKind {
             ErrorCode::NotADatabase => ErrorKind::Foreign,
             // What was written before the sync may have arrived or not; who opens the database next finds out.
             _ if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_FSYNC => ErrorKind::Unsettled,
-            // So is a quota, or a limit on the size of files, though SQLite has no word for it: the write was refused, and
-            // unlike a sync it leaves no doubt about what it has not done.
+            // So is a quota, or a limit on the size of files, though SQLite has no word for it: the write was refused,
+            // and unlike a sync it leaves no doubt about what it has not done.
             _ if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE => ErrorKind::Full,
             ErrorCode::DiskFull => ErrorKind::Full,
             ErrorCode::TooBig => ErrorKind::TooLarge,

@@ -1,9 +1,9 @@
 //! The lock of one task: an exclusive `flock`, which the kernel frees when its holder dies.
 //!
-//! Other programs lock the same file, so its name is fixed: `<db>.<task>.lock`. Two databases may come to the same name,
-//! `s` with the task `a.b` and `s.a` with the task `b`. So a run also locks one byte of the file, which one the length of
-//! its database's name says: who finds the file locked, and a byte that is not its own, knows that the holder is at work
-//! on another database.
+//! Other programs lock the same file, so its name is fixed: `<db>.<task>.lock`. Two databases may come to the same
+//! name, `s` with the task `a.b` and `s.a` with the task `b`. So a run also locks one byte of the file, which one the
+//! length of its database's name says: who finds the file locked, and a byte that is not its own, knows that the holder
+//! is at work on another database.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -76,8 +76,8 @@ pub(super) fn try_lock_at(path: &Path, database: &Path, what_is_run: &str) -> Re
     }
 }
 
-/// Opens the lock file, and says how a byte of it can be locked. What another user made, and this one may only read, can
-/// be locked all the same. A pipe must not be waited for.
+/// Opens the lock file, and says how a byte of it can be locked. What another user made, and this one may only read,
+/// can be locked all the same. A pipe must not be waited for.
 fn open(path: &Path) -> Result<(File, libc::c_int), StoreError> {
     let nonblocking = |options: &mut OpenOptions| options.custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
     let file = match nonblocking(OpenOptions::new().create(true).truncate(false).write(true)) {
@@ -114,8 +114,8 @@ fn is_for_another(file: &File, own: usize) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether a process, this one included, has the database open with SQLite: then it has locked bytes from the first GiB on
-/// (see "File Locking And Concurrency" in SQLite's documentation), in WAL mode for as long as it is connected.
+/// Whether a process, this one included, has the database open with SQLite: then it has locked bytes from the first GiB
+/// on (see "File Locking And Concurrency" in SQLite's documentation), in WAL mode for as long as it is connected.
 pub(super) fn is_sqlite_at_work(database: &File) -> io::Result<bool> {
     const FROM: usize = 1 << 30;
     const LENGTH: usize = 512;

@@ -1,15 +1,16 @@
 //! Whose WAL it is.
 //!
-//! Nothing in a WAL says which database it belongs to. Put another database in the place of one whose WAL is still there
-//! (the ordinary way to restore one), and SQLite applies the one to the other: it undoes what was done, or damages it. So a
-//! database has an identity, a random number in its header (SQLite's application id), and a small file beside it names the
-//! identity of the database that the WAL is of. A WAL with frames is read and written only beside a database that is named.
+//! Nothing in a WAL says which database it belongs to. Put another database in the place of one whose WAL is still
+//! there (the ordinary way to restore one), and SQLite applies the one to the other: it undoes what was done, or
+//! damages it. So a database has an identity, a random number in its header (SQLite's application id), and a small file
+//! beside it names the identity of the database that the WAL is of. A WAL with frames is read and written only beside a
+//! database that is named.
 //!
-//! The identity is renewed whenever the database is opened for writing, so that also an older copy of the same database is
-//! known. What holds at every moment, whatever a kill or a power cut interrupts: while there are frames in the WAL, the
-//! identity in the file's header is among those that are named. The new one is named first, beside those that may still
-//! come; then it is written, and moved into the file; then it is named alone. A file that names nothing, or is torn, claims
-//! nothing, and neither do databases and WALs that other programs made.
+//! The identity is renewed whenever the database is opened for writing, so that also an older copy of the same database
+//! is known. What holds at every moment, whatever a kill or a power cut interrupts: while there are frames in the WAL,
+//! the identity in the file's header is among those that are named. The new one is named first, beside those that may
+//! still come; then it is written, and moved into the file; then it is named alone. A file that names nothing, or is
+//! torn, claims nothing, and neither do databases and WALs that other programs made.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -76,8 +77,8 @@ fn foreign(place: &Place, file: &Path) -> StoreError {
     StoreError::new(ErrorKind::Foreign, why)
 }
 
-/// What the header in the file says, whatever is in the WAL; `None` where there is no header. It is read through SQLite:
-/// if this process closed the file, it would lose the locks that other connections of its own have on it.
+/// What the header in the file says, whatever is in the WAL; `None` where there is no header. It is read through
+/// SQLite: if this process closed the file, it would lose the locks that other connections of its own have on it.
 fn identity(path: &Path) -> Option<Identity> {
     let read = || {
         let conn = connect(path, "mode=ro&immutable=1")?;
@@ -112,7 +113,8 @@ impl Named {
     }
 }
 
-/// The file that names, open for writing. Whoever writes to the database shares a lock on it, which keeps a restore away.
+/// The file that names, open for writing. Whoever writes to the database shares a lock on it, which keeps a restore
+/// away.
 pub(super) struct Gate {
     file: File,
     path: PathBuf,
@@ -133,8 +135,8 @@ impl Gate {
         Ok(Self { file: file.map_err(io_failed("open", &path))?, path })
     }
 
-    /// Keeps a restore away for as long as this lives, and waits for one that is under way. Where a database is to be made,
-    /// and what lay there before left names, 0 is named instead, which is what a new header says.
+    /// Keeps a restore away for as long as this lives, and waits for one that is under way. Where a database is to be
+    /// made, and what lay there before left names, 0 is named instead, which is what a new header says.
     pub(super) fn shared(place: &Place, to_be_made: bool) -> Result<Self, StoreError> {
         let gate = Self::open(place)?;
         let stale = || Named::read(place).is_some_and(|named| !named.0.contains(&0));

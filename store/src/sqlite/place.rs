@@ -1,8 +1,8 @@
 //! Which file is meant: one value, made once from the path that a person gave.
 //!
 //! SQLite keeps its files beside the file that a link leads to, and the locks stand there too. So a path is followed to
-//! its end before anything is looked at, also where nothing is there yet: two names of one database would give a task two
-//! locks. Names that cannot be followed (a hard link, a file that is mounted by itself) are refused.
+//! its end before anything is looked at, also where nothing is there yet: two names of one database would give a task
+//! two locks. Names that cannot be followed (a hard link, a file that is mounted by itself) are refused.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -33,8 +33,8 @@ impl Place {
     /// whose WAL it is.
     pub const SUFFIXES: [&str; 4] = ["-wal", "-shm", "-journal", owner::SUFFIX];
 
-    /// The place that a path leads to. Where it cannot be followed (links in a circle, a folder that may not be entered),
-    /// opening it says why.
+    /// The place that a path leads to. Where it cannot be followed (links in a circle, a folder that may not be
+    /// entered), opening it says why.
     #[must_use]
     pub fn of(given: &Path) -> Self {
         let absolute = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
@@ -75,8 +75,8 @@ impl Place {
         }
     }
 
-    /// Refuses what is not a plain file under one name, be it the database or beside it: SQLite would wait for a writer into
-    /// a pipe. `None` where there is nothing.
+    /// Refuses what is not a plain file under one name, be it the database or beside it: SQLite would wait for a writer
+    /// into a pipe. `None` where there is nothing.
     pub(super) fn check_kind(&self) -> Result<Option<fs::Metadata>, StoreError> {
         let path = &self.path;
         let foreign = |why: String| Err(StoreError::new(ErrorKind::Foreign, why));
@@ -235,8 +235,8 @@ mod tests {
         assert_eq!(Place::of(Path::new(one)).path() == Place::of(Path::new(other)).path(), same);
     }
 
-    /// A link led to a database that was not there yet. Its first runner took the lock beside the link; when the file was
-    /// there, a second runner took one beside the file, and both ran.
+    /// A link led to a database that was not there yet. Its first runner took the lock beside the link; when the file
+    /// was there, a second runner took one beside the file, and both ran.
     #[test]
     fn links_are_followed_also_to_what_is_not_there_yet() {
         let folder = tempfile::tempdir().unwrap();

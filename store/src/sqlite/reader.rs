@@ -1,16 +1,16 @@
 //! Reading without a trace.
 //!
-//! A read-only connection to a WAL database would still create `-wal` and `-shm` files beside it, or rebuild a
-//! `-shm` that a killed process left. So the reader looks at what is there and opens the file in the one way that
-//! changes nothing:
+//! A read-only connection to a WAL database would still create `-wal` and `-shm` files beside it, or rebuild a `-shm`
+//! that a killed process left. So the reader looks at what is there and opens the file in the one way that changes
+//! nothing:
 //!
 //! * no WAL, or one without a frame: the database file is all there is, and it is read as immutable. Should somebody
 //!   write meanwhile, the answer is thrown away and asked for again, from the files as they are then;
-//! * WAL and `-shm`: `readonly_shm`, with which SQLite follows a live writer, or, where there is none, builds the
-//!   index of the WAL in its own memory;
+//! * WAL and `-shm`: `readonly_shm`, with which SQLite follows a live writer, or, where there is none, builds the index
+//!   of the WAL in its own memory;
 //! * a WAL alone (a copy that somebody made): SQLite builds the index of the WAL in its own memory, as for a connection
-//!   that has the file to itself, but takes no locks for it and folds nothing in when it closes. Again it counts only for as
-//!   long as nobody opens the files;
+//!   that has the file to itself, but takes no locks for it and folds nothing in when it closes. Again it counts only
+//!   for as long as nobody opens the files;
 //! * a rollback journal in force (a database whose making was cut off before it had a WAL): the files are copied to a
 //!   temporary folder and mended and read there, likewise.
 
@@ -73,7 +73,8 @@ impl SqliteReader {
     /// Opens `path`.
     ///
     /// # Errors
-    /// [`ErrorKind::Missing`], [`ErrorKind::Unreadable`], [`ErrorKind::Foreign`], [`ErrorKind::Newer`], [`ErrorKind::Corrupt`] as they say.
+    /// [`ErrorKind::Missing`], [`ErrorKind::Unreadable`], [`ErrorKind::Foreign`], [`ErrorKind::Newer`],
+    /// [`ErrorKind::Corrupt`] as they say.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_at(&Place::of(path))
     }

@@ -1,8 +1,8 @@
 //! A backup put in the place of a database.
 //!
-//! The new file takes the name first, and what SQLite kept beside the old one is removed after it. A kill in between leaves
-//! the new database beside the WAL of the old one, which is named as such (see [`super::owner`]) and refused until the
-//! restore is done again: so there is the old database, or the new one, and never something of both.
+//! The new file takes the name first, and what SQLite kept beside the old one is removed after it. A kill in between
+//! leaves the new database beside the WAL of the old one, which is named as such (see [`super::owner`]) and refused
+//! until the restore is done again: so there is the old database, or the new one, and never something of both.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,8 +22,8 @@ use crate::error::{ErrorKind, StoreError};
 use crate::limits;
 use crate::store::Reader;
 
-/// Puts a copy of the database at `backup`, with what is still in its WAL, in the place of the one at `to`, or where there
-/// is none. It is checked before and after it is copied.
+/// Puts a copy of the database at `backup`, with what is still in its WAL, in the place of the one at `to`, or where
+/// there is none. It is checked before and after it is copied.
 ///
 /// # Errors
 /// [`ErrorKind::Held`] while a task of the database is run, and [`ErrorKind::Busy`] while another program has it open;
@@ -41,8 +41,8 @@ pub fn restore(backup: &Path, to: &Path) -> Result<(), StoreError> {
         Some(_) => {}
         None => to.check_free()?,
     }
-    // Whoever runs a task has its lock first, and is told at once; who opens the database otherwise is waited for. Who has
-    // come in between has a lock that was not there before.
+    // Whoever runs a task has its lock first, and is told at once; who opens the database otherwise is waited for. Who
+    // has come in between has a lock that was not there before.
     let mut held = lock_tasks(&to, &[])?;
     let gate = Gate::exclusive(&to)?;
     held.extend(lock_tasks(&to, &held)?);

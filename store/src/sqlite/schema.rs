@@ -74,8 +74,8 @@ impl Schema {
     }
 }
 
-/// The version whose columns the tables have, with those of all before it; 0 where they are not ours: another program may
-/// have tables of these names, and nothing is to be written into those.
+/// The version whose columns the tables have, with those of all before it; 0 where they are not ours: another program
+/// may have tables of these names, and nothing is to be written into those.
 fn version_by_columns(conn: &Connection) -> rusqlite::Result<u32> {
     for (version, columns) in (0..).zip(COLUMNS) {
         for column in columns {

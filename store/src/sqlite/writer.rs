@@ -26,14 +26,14 @@ pub struct SqliteStore {
     place: Place,
     access: Access,
     crash: Crash,
-    /// Set when a write or sync failed. What the disk holds is then unknown, so the connection is never closed:
-    /// that would move the WAL into the database on the strength of pages that may not have arrived.
+    /// Set when a write or sync failed. What the disk holds is then unknown, so the connection is never closed: that
+    /// would move the WAL into the database on the strength of pages that may not have arrived.
     poisoned: bool,
 }
 
 impl SqliteStore {
-    /// Opens an existing database. It is opened for writing when its first lease is taken, and not before: a run that is
-    /// refused because another agent is at work must leave that agent's database as it is.
+    /// Opens an existing database. It is opened for writing when its first lease is taken, and not before: a run that
+    /// is refused because another agent is at work must leave that agent's database as it is.
     ///
     /// # Errors
     /// What is not a database of ours, or damaged, is refused and left as it is.
@@ -142,7 +142,8 @@ impl SqliteStore {
         // Before a promise is made, not at each start: a call saved, and the end of that very step looks.
         match commit.events() {
             [Event::StepStarted { .. }] => {}
-            // What is committed is in the WAL, wherever its database is: that is soon enough found out by every other step.
+            // What is committed is in the WAL, wherever its database is: that is soon enough found out by every other
+            // step.
             [Event::StepFinished { step, .. }] if step % 2 == 1 => identity.check_wal(&path)?,
             _ => identity.check(&path)?,
         }

@@ -1,5 +1,5 @@
-//! The audit against databases that somebody has changed by hand: what a sound one says, and what each kind of
-//! damage is called.
+//! The audit against databases that somebody has changed by hand: what a sound one says, and what each kind of damage
+//! is called.
 
 #![cfg(feature = "sqlite")]
 #![expect(clippy::unwrap_used, reason = "a helper that cannot go on fails its test")]

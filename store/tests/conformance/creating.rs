@@ -48,8 +48,8 @@ pub(crate) fn an_id_is_given_once_and_the_second_plan_is_not_stored(backend: &dy
     }
 }
 
-/// Of eight processes that made and ran the same task at once, the one that had stored it was refused: another had taken
-/// the lease in between, so a process that exits as "held" had changed something.
+/// Of eight processes that made and ran the same task at once, the one that had stored it was refused: another had
+/// taken the lease in between, so a process that exits as "held" had changed something.
 pub(crate) fn who_creates_a_task_under_lease_holds_it_from_the_first_moment(backend: &dyn Backend) {
     let (mut store, mut other) = (backend.connect(), backend.connect());
     let (task, plan) = (id("t"), Arc::new(plan(2)));

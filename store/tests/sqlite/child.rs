@@ -1,5 +1,5 @@
-//! A writer in a process of its own. Two connections in one process share what SQLite keeps in memory about a file,
-//! so only this shows what a reader does to the files of another process, and what a kill leaves.
+//! A writer in a process of its own. Two connections in one process share what SQLite keeps in memory about a file, so
+//! only this shows what a reader does to the files of another process, and what a kill leaves.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write as _};

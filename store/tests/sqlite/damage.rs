@@ -60,8 +60,8 @@ fn a_page_whose_head_is_overwritten_is_found_and_the_file_left_alone() {
     assert!(!refused_for_writing(&path));
 }
 
-/// In the middle of a page are rows, or nothing. Not all of that is checked by SQLite, so a damage that it does not
-/// see must be one that the audit sees, or one of no bytes in use.
+/// In the middle of a page are rows, or nothing. Not all of that is checked by SQLite, so a damage that it does not see
+/// must be one that the audit sees, or one of no bytes in use.
 #[test]
 fn a_page_that_is_overwritten_in_its_middle_is_found_or_holds_nothing_there() {
     let sandbox = Sandbox::new();

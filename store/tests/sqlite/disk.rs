@@ -1,5 +1,5 @@
-//! A disk that takes no more bytes. The real thing, by the limit on the size of files: in a process of its own,
-//! since the limit is the process's.
+//! A disk that takes no more bytes. The real thing, by the limit on the size of files: in a process of its own, since
+//! the limit is the process's.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -117,8 +117,8 @@ fn a_run_whose_lock_file_was_removed_is_fenced_off_by_the_next() {
     second.apply(&start).unwrap();
 }
 
-/// The lock of task `b` in `s.a` has the name of that of task `a.b` in `s`: whoever came second was told that its task was
-/// running already.
+/// The lock of task `b` in `s.a` has the name of that of task `a.b` in `s`: whoever came second was told that its task
+/// was running already.
 #[test]
 fn two_databases_whose_locks_have_one_name_do_not_hold_each_other_up() {
     let sandbox = Sandbox::new();

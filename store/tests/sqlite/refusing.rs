@@ -102,8 +102,8 @@ fn what_is_not_a_file_is_refused_and_never_waited_for(
     assert!(SqliteReader::open(&path).err().unwrap().to_string().contains(&format!("{name} is {kind}, ")));
 }
 
-/// A database had two names. A run under each took a lock of its own and wrote a WAL of its own, both tasks were done, and
-/// then the file was damaged.
+/// A database had two names. A run under each took a lock of its own and wrote a WAL of its own, both tasks were done,
+/// and then the file was damaged.
 #[test]
 fn a_database_of_two_names_is_refused_under_each() {
     let sandbox = Sandbox::new();

@@ -84,8 +84,8 @@ fn of_an_empty_wal() {
     }
 }
 
-/// A process that was killed right after it had begun a WAL left the header alone. Every later command then tried for ten
-/// seconds and ended with "locking protocol", for good; only random kills had found it.
+/// A process that was killed right after it had begun a WAL left the header alone. Every later command then tried for
+/// ten seconds and ended with "locking protocol", for good; only random kills had found it.
 #[test]
 fn of_a_wal_that_is_nothing_but_a_header() {
     for (length, index) in [(32, true), (32, false), (31, true), (4096, true)] {
@@ -181,8 +181,8 @@ fn of_a_file_that_may_not_be_written() {
     assert_eq!(read_all(&path, &task), KILLED);
 }
 
-/// The files as a power cut leaves them in a transaction of a database that has no WAL yet: a rollback journal in force,
-/// and pages that are half new.
+/// The files as a power cut leaves them in a transaction of a database that has no WAL yet: a rollback journal in
+/// force, and pages that are half new.
 fn cut_without_wal(path: &Path) {
     let live = Sandbox::new();
     let from = live.file("state.db");
@@ -219,8 +219,9 @@ fn of_a_database_with_a_rollback_journal() {
     assert_eq!(beside(&path).len(), 1, "the journal is gone");
 }
 
-/// A power cut while the database was being made left a first page of which only the end had arrived, and the journal that
-/// undoes it. Its header is zeros, so every command refused it as no database, and the task could never be created.
+/// A power cut while the database was being made left a first page of which only the end had arrived, and the journal
+/// that undoes it. Its header is zeros, so every command refused it as no database, and the task could never be
+/// created.
 #[test]
 fn of_a_database_whose_first_page_is_torn() {
     let sandbox = Sandbox::new();

@@ -44,8 +44,8 @@ fn attempt(plan: &Plan, step: u32, outputs: &Outputs, world: &World, crash: &Cra
     output
 }
 
-/// Runs the example up to its last step, and that step twice. The sites that the last step passed, the two outputs,
-/// and whether the world was the same after both.
+/// Runs the example up to its last step, and that step twice. The sites that the last step passed, the two outputs, and
+/// whether the world was the same after both.
 fn twice(tool: &dyn Tool, unsafe_effects: bool) -> (Vec<String>, [Map<String, Value>; 2], bool) {
     let folder = folder();
     let world = World { unsafe_effects, ..world(folder.path()) };

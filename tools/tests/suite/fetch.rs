@@ -20,7 +20,7 @@ fn fetch(path: &Path) -> Result<Map<String, Value>, ToolError> {
 fn says(result: Result<Map<String, Value>, ToolError>) -> String {
     match result {
         Err(ToolError::Step(why)) => why,
-        other => panic!("{other:?} is no step error"),
+        other => panic!("{other:?} is not a step error"),
     }
 }
 

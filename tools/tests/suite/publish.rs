@@ -133,7 +133,8 @@ fn the_temporary_file_of_a_living_namesake_is_not_taken_from_it() {
 }
 
 /// Two agents, each process 1 of its container, shared an artifacts folder: what the first one linked by its temporary
-/// name was the second one's file, half-written. The name gets what one's own descriptor holds, or the file is made anew.
+/// name was the second one's file, half-written. The name gets what one's own descriptor holds, or the file is made
+/// anew.
 #[rstest]
 #[case::swept(false)]
 #[case::swept_and_made_anew(true)]

@@ -69,7 +69,7 @@ fn failure(url: &str, timeout: Duration) -> String {
             assert!(why.starts_with(&format!("ollama at {url}/api/generate: ")), "{why}");
             why
         }
-        other => panic!("{other:?} is no step error"),
+        other => panic!("{other:?} is not a step error"),
     }
 }
 

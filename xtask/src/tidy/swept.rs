@@ -1,8 +1,22 @@
 //! How far the tree has been swept.
 
-/// Where comments have one width and plain English.
-const SWEPT: &[&str] = &["fixtures/", "xtask/", "docs/inbox.md", "CONTRIBUTING.md", "README.md", "ARCHITECTURE.md"];
+/// Where comments do not have one width and plain English yet.
+const NOT_SWEPT: &[&str] = &[
+    "agent/src/cli.rs",
+    "agent/src/commands/",
+    "agent/tests/",
+    "chaos/src/crash/",
+    "chaos/src/judge/no_stray_files.rs",
+    "chaos/src/look/reader.rs",
+    "chaos/src/method/",
+    "chaos/src/play/",
+    "docs/chaos",
+    "store/src/model/",
+    "store/src/sqlite/",
+    "store/tests/sqlite/",
+    "tools/",
+];
 
 pub(super) fn is_swept(path: &str) -> bool {
-    SWEPT.iter().any(|swept| path.starts_with(swept))
+    !NOT_SWEPT.iter().any(|other| path.starts_with(other))
 }

@@ -1,5 +1,5 @@
-//! What the world had been told before the cut: exit codes, printed lines, and
-//! what any reader of the database could see. All of it must be found again.
+//! What the world had been told before the cut: exit codes, printed lines, and what any reader of the database could
+//! see. All of it must be found again.
 
 use std::collections::BTreeSet;
 
@@ -51,9 +51,8 @@ pub fn facts(tables: &Tables) -> Facts {
     facts
 }
 
-/// Of the moments of a trail, what was told at each: what the tables showed before
-/// the last thing that was no sync. A commit is told once its process does
-/// anything else, because a reader, a printed line or an exit code may then rest
+/// Of the moments of a trail, what was told at each: what the tables showed before the last thing that was not a sync.
+/// A commit is told once its process does anything else, because a reader, a printed line or an exit code may then rest
 /// on it; the sync itself still belongs to the commit.
 #[must_use]
 pub fn told<'a>(moments: impl IntoIterator<Item = (bool, &'a Tables)>, at_first: &Tables) -> Vec<Facts> {

@@ -1,5 +1,4 @@
-//! Which of the changes that are not safe a power cut keeps: all subsets while
-//! they are few, a spread of them beyond.
+//! Which of the changes that are not safe a power cut keeps: all subsets while they are few, a spread of them beyond.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +21,7 @@ pub struct Limits {
 /// What is kept of the pending changes, in their order.
 pub type Kept = Vec<bool>;
 
-/// The subsets of `pending` changes to look at, each once; first those that keep
-/// everything and nothing.
+/// The subsets of `pending` changes to look at, each once; first those that keep everything and nothing.
 #[must_use]
 pub fn subsets(pending: usize, limits: &Limits, seed: u64) -> Vec<Kept> {
     let mut all = Vec::new();

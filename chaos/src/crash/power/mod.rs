@@ -1,8 +1,7 @@
 //! What a power cut can leave on the disk.
 //!
-//! The model takes the calls of a traced run as a list of changes and syncs and
-//! knows of no file system but the rules of POSIX: what was synced is there; of
-//! everything else any part may be missing, in any combination, and a write may
+//! The model takes the calls of a traced run as a list of changes and syncs and knows of no file system but the rules
+//! of POSIX: what was synced is there; of everything else any part may be missing, in any combination, and a write may
 //! be torn at any sector. Names are synced by their folder, content by its file.
 //!
 //! * [`model`]: the disk, the changes, and which of them are safe when.

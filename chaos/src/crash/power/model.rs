@@ -17,8 +17,7 @@ pub enum Node {
     Link(String),
 }
 
-/// One change. Each is done by the file system as a whole or not at all, but for
-/// [`Effect::Data`], which may be torn.
+/// One change. Each is done by the file system as a whole or not at all, but for [`Effect::Data`], which may be torn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// A name stands for this node from now on.
@@ -86,8 +85,8 @@ pub enum Scope {
 pub enum Rules {
     /// What POSIX promises and nothing else. The gate.
     Strict,
-    /// Roughly a journaling file system like ext4: any sync commits the journal,
-    /// and with it every name so far. Information only.
+    /// Roughly a journaling file system like ext4: any sync commits the journal, and with it every name so far.
+    /// Information only.
     Journaled,
 }
 
@@ -107,8 +106,7 @@ impl Effect {
         }
     }
 
-    /// Whether a sync makes it safe. A move between two folders needs both, so
-    /// no single one does.
+    /// Whether a sync makes it safe. A move between two folders needs both, so no single one does.
     #[must_use]
     pub fn covered_by(&self, scope: &Scope, rules: Rules) -> bool {
         let Scope::Folder(folder) = scope else {
@@ -214,8 +212,7 @@ impl Disk {
         }
     }
 
-    /// The folder that this disk shows. A name whose folder is missing is lost
-    /// with it.
+    /// The folder that this disk shows. A name whose folder is missing is lost with it.
     #[must_use]
     pub fn image(&self) -> Image {
         let mut image = Image::default();

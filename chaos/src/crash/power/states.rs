@@ -26,8 +26,8 @@ pub enum Fate {
 /// One disk after the cut.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// The last entry that had happened: the latest moment at which this disk is
-    /// possible, because then most had been told.
+    /// The last entry that had happened: the latest moment at which this disk is possible, because then most had been
+    /// told.
     pub moment: usize,
     /// The entries that were pending, and what became of them.
     pub pending: Vec<(usize, Fate)>,
@@ -193,9 +193,8 @@ impl<'a> States<'a> {
         text
     }
 
-    /// Whether a journaling file system could leave this disk too: all names
-    /// that any later sync committed are there, and of the rest none without
-    /// those before it.
+    /// Whether a journaling file system could leave this disk too: all names that any later sync committed are there,
+    /// and of the rest none without those before it.
     #[must_use]
     pub fn journaled_too(&self, state: &State) -> bool {
         let safe = self.trail.safe_after(Rules::Journaled);

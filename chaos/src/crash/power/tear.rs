@@ -1,5 +1,4 @@
-//! Writes that arrived in part: a disk writes sectors, and a write of several
-//! may be cut between any two of them.
+//! Writes that arrived in part: a disk writes sectors, and a write of several may be cut between any two of them.
 
 /// What a disk writes in one piece, in bytes.
 pub const SECTOR: u64 = 512;
@@ -15,8 +14,8 @@ impl Part {
     /// All of it.
     pub const WHOLE: Self = Self { from: 0, to: u64::MAX };
 
-    /// The bytes of a write of `len` bytes at `offset` that arrived, as a range
-    /// of the write. Sectors lie where the file has them, not the write.
+    /// The bytes of a write of `len` bytes at `offset` that arrived, as a range of the write. Sectors lie where the
+    /// file has them, not the write.
     #[must_use]
     pub fn bytes(self, offset: u64, len: usize) -> (usize, usize) {
         let first = offset / SECTOR;
@@ -28,9 +27,8 @@ impl Part {
     }
 }
 
-/// Every way to tear a write of `len` bytes at `offset` in two: only what comes
-/// before a boundary arrived, or only what comes after it. At most `limit` ways,
-/// spread over the whole.
+/// Every way to tear a write of `len` bytes at `offset` in two: only what comes before a boundary arrived, or only what
+/// comes after it. At most `limit` ways, spread over the whole.
 #[must_use]
 pub fn tears(offset: u64, len: usize, limit: usize) -> Vec<Part> {
     if len == 0 {

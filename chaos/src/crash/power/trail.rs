@@ -1,5 +1,5 @@
-//! Traced processes as one list of changes, syncs and words, over all of them:
-//! what one process left unsynced is still unsynced while the next one works.
+//! Traced processes as one list of changes, syncs and words, over all of them: what one process left unsynced is still
+//! unsynced while the next one works.
 
 use std::sync::Arc;
 
@@ -61,8 +61,8 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// For each entry the number of the entry after which it is safe; nothing
-    /// where it never is, and for what is no change.
+    /// For each entry the number of the entry after which it is safe; nothing where it never is, and for what changes
+    /// nothing.
     #[must_use]
     pub fn safe_after(&self, rules: Rules) -> Vec<Option<usize>> {
         let safe = |(i, entry): (usize, &Entry)| {
@@ -79,8 +79,7 @@ impl Trail {
     }
 }
 
-/// What is done to a process at the call that has so many others with an address
-/// before it.
+/// What is done to a process at the call that has so many others with an address before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blow {
     /// How many come before.
@@ -145,9 +144,8 @@ pub struct Scribe<'a> {
 }
 
 impl<'a> Scribe<'a> {
-    /// For the folder of a sandbox whose content `base` is safe. `base` is given
-    /// because reading the folder here would drop the locks of a connection that
-    /// this program may have to its database.
+    /// For the folder of a sandbox whose content `base` is safe. `base` is given because reading the folder here would
+    /// drop the locks of a connection that this program may have to its database.
     ///
     /// # Errors
     /// A folder that cannot be read.

@@ -156,7 +156,7 @@ fn foreign_lines_that_were_there_are_accepted_and_new_ones_without_a_kill_are_no
     story.after(1).log = Some(found);
     holds(NAME, &story);
     story.after(1).log.as_mut().expect("a log").extend(b"{\"event\":\"ta{\"event\":\"task_done\"}\n");
-    breaks(NAME, &story, "1 new lines are no JSON objects, after 0 kills and errors");
+    breaks(NAME, &story, "1 new lines are not JSON objects, after 0 kills and errors");
     // A full disk may have torn it.
     story.evidence.runs[1].outcome.ended = Ended::Exited(74);
     holds(NAME, &story);

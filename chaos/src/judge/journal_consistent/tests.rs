@@ -161,7 +161,7 @@ fn data_that_is_no_sorted_object_is_rejected() {
     breaks(NAME, &story, "not sorted");
     let mut story = Story::clean();
     story.event("task_done", 0).data = "[]".to_owned();
-    breaks(NAME, &story, "no JSON object");
+    breaks(NAME, &story, "not a JSON object");
 }
 
 #[test]

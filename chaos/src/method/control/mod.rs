@@ -1,9 +1,8 @@
-//! The negative control: the agent is made unsafe, and the doubled effect must
-//! appear at exactly the points between effect and commit.
+//! The negative control: the agent is made unsafe, and the doubled effect must appear at exactly the points between
+//! effect and commit.
 //!
-//! For the contract's points the window is known: `after_effect` of a step with
-//! an effect and nothing else. For further points it is measured: the effect was
-//! in the world when the kill hit, and the step was not committed.
+//! For the contract's points the window is known: `after_effect` of a step with an effect and nothing else. For further
+//! points it is measured: the effect was in the world when the kill hit, and the step was not committed.
 
 use std::sync::{Arc, Mutex};
 
@@ -58,9 +57,8 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     Ok(all)
 }
 
-/// The contract's points of all steps, and the points of the watched step that
-/// a recording has shown. The contract's control may take another way through
-/// the tool, so that it is given the contract's points only.
+/// The contract's points of all steps, and the points of the watched step that a recording has shown. The contract's
+/// control may take another way through the tool, so that it is given the contract's points only.
 fn points(ready: &Prepared, trial: &Trial) -> Vec<CrashPoint> {
     let watched = |point: &&CrashPoint| match trial.control {
         Control::Effects => point.is_of_contract(),

@@ -1,6 +1,6 @@
-//! Negative controls: the agent is made unsafe on purpose, and the lab must see
-//! the doubled effect at exactly the points between effect and commit. A control
-//! that stays green shows that kills miss their window or that the lab is blind.
+//! Negative controls: the agent is made unsafe on purpose, and the lab must see the doubled effect at exactly the
+//! points between effect and commit. A control that stays green shows that kills miss their window or that the lab is
+//! blind.
 
 use crate::agent::target::Target;
 use crate::contract::PUBLISHER;
@@ -11,8 +11,8 @@ use crate::look::snapshot::Snapshot;
 pub(super) enum Control {
     /// The contract's: effects are deliberately not idempotent.
     Effects,
-    /// Every attempt gets a key of its own, so that whatever relies on its key
-    /// happens twice. Needs nothing of the tool.
+    /// Every attempt gets a key of its own, so that whatever relies on its key happens twice. Needs nothing of the
+    /// tool.
     Keys,
 }
 
@@ -35,9 +35,8 @@ impl Control {
         }
     }
 
-    /// The controls that fit a tool with an effect. The contract's is understood
-    /// by the contract's tool and, in an agent without an inventory, by all; the
-    /// generic one by an agent with an inventory.
+    /// The controls that fit a tool with an effect. The contract's is understood by the contract's tool and, in an
+    /// agent without an inventory, by all; the generic one by an agent with an inventory.
     #[must_use]
     pub(super) fn of(target: &Target, tool: &str) -> Vec<Self> {
         let mut fitting = Vec::new();
@@ -51,11 +50,11 @@ impl Control {
     }
 }
 
-/// How much effect is in the world. Names do not count: an attempt with a key of
-/// its own writes the same under another name.
+/// How much effect is in the world. Names do not count: an attempt with a key of its own writes the same under another
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Weight {
-    /// Files that are no temporary ones.
+    /// Files that are not temporary ones.
     pub(super) files: usize,
     /// Bytes in them.
     pub(super) bytes: usize,

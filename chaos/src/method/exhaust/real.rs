@@ -1,5 +1,5 @@
-//! True SIGKILLs before and after one call: the cross-check of `exhaust`, which
-//! takes a snapshot for what a kill leaves.
+//! True SIGKILLs before and after one call: the cross-check of `exhaust`, which takes a snapshot for what a kill
+//! leaves.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
-//! The method `faults` for `create`: each call on the way to a stored task fails
-//! once, or writes half. Then the task is created again, where it was not
-//! stored, and run.
+//! The method `faults` for `create`: each call on the way to a stored task fails once, or writes half. Then the task is
+//! created again, where it was not stored, and run.
 
 use std::sync::Arc;
 
@@ -63,8 +62,7 @@ fn fail(ready: &Prepared, tape: &Tape, blow: Blow) -> Result<Played, LabError> {
     Ok(played)
 }
 
-/// A `create` with a fault may end with any code that it has words for. With 0
-/// it has stored the task.
+/// A `create` with a fault may end with any code that it has words for. With 0 it has stored the task.
 fn told_the_truth(outcome: &Outcome, stored: bool) -> Verdict {
     match outcome.ended {
         Ended::Exited(0) if stored => Verdict::Holds,

@@ -1,7 +1,6 @@
-//! Each call that changes or syncs the folder fails once: EIO, ENOSPC, EINTR and
-//! EAGAIN, and writes that write only half. Then one run without any fault: the
-//! outcome must be right, nothing may hang, and success may not have been told
-//! where a power cut could have taken it back.
+//! Each call that changes or syncs the folder fails once: EIO, ENOSPC, EINTR and EAGAIN, and writes that write only
+//! half. Then one run without any fault: the outcome must be right, nothing may hang, and success may not have been
+//! told where a power cut could have taken it back.
 
 mod create;
 mod run;

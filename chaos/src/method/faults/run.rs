@@ -29,8 +29,7 @@ use crate::trace::{Class, Verb};
 /// What the disks after a success are taken from.
 const LIMITS: Limits = Limits { all_up_to: 4, samples: 8, tears: 1, most: usize::MAX };
 
-/// So many calls of a plan are failed in an everyday run; more where it makes more
-/// than that outside the database.
+/// So many calls of a plan are failed in an everyday run; more where it makes more than that outside the database.
 const BOUNDED: usize = 25;
 
 /// The method for the run of a plan.
@@ -42,8 +41,8 @@ pub(super) fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError
     Ok(chosen(ready, &taped.tape.frames).into_iter().map(|at| scenario(ready, &taped, at)).collect())
 }
 
-/// The calls to fail: all; or in an everyday run some of the plan's own, and of
-/// these all that are outside the database, whose calls are the same in every plan.
+/// The calls to fail: all; or in an everyday run some of the plan's own, and of these all that are outside the
+/// database, whose calls are the same in every plan.
 fn chosen(ready: &Prepared, frames: &[Frame]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..frames.len()).collect();
     if ready.lab.deep {
@@ -81,9 +80,8 @@ fn fail(ready: &Prepared, taped: &Taped, frame: &Frame, blow: Blow) -> Result<Pl
     let base = &taped.tape.images[0];
     base.write(&sandbox.world())?;
     let words = ready.case.kind.words(TASK);
-    // Only a sync that failed leads to the question what a power cut could take back.
-    // On the way to a stored task it is not asked: SQLite makes the database's files
-    // there, and tells nobody that the sync of their folder has failed.
+    // Only a sync that failed leads to the question what a power cut could take back. On the way to a stored task it is
+    // not asked: SQLite makes the database's files there, and tells nobody that the sync of their folder has failed.
     let stored = taped.tape.before(blow.call).task(TASK).is_some();
     let promised = stored && frame.call.class == Class::Sync && matches!(blow.verb, Verb::Fail(_));
     let (outcome, trail) = if promised {
@@ -115,8 +113,7 @@ fn faulted(outcome: Outcome, after: Snapshot) -> RunRecord {
     RunRecord { task: TASK.to_owned(), kill: None, expect, outcome, signalled: false, after: Some(after) }
 }
 
-/// Whether every disk that a power cut can leave right after the success still
-/// leads to the outcome that was told.
+/// Whether every disk that a power cut can leave right after the success still leads to the outcome that was told.
 fn no_false_success(ready: &Prepared, taped: &Taped, trail: &Trail) -> Result<Verdict, LabError> {
     let found = states(trail, &LIMITS, ready.lab.seed);
     let end = trail.entries.len() - 1;

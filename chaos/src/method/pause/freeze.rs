@@ -16,8 +16,8 @@ use crate::trace::{Call, Recorder, Verb, Watch};
 /// The method's name.
 pub(super) const NAME: &str = "pause";
 
-/// How long the other run may work beside a frozen one before that counts as a
-/// stall, in clean runs, with the least and the most.
+/// How long the other run may work beside a frozen one before that counts as a stall, in clean runs, with the least and
+/// the most.
 const PATIENCE: (f64, Duration, Duration) = (20.0, Duration::from_millis(500), Duration::from_secs(2));
 
 /// Whether a call is on one of the files that SQLite works with.
@@ -40,8 +40,8 @@ pub(super) struct Pair {
     pub(super) stalled: Option<String>,
 }
 
-/// Freezes a run of [`TASK`] before its call number `at` while a run of `task`
-/// goes to its end; nothing where it has no such call.
+/// Freezes a run of [`TASK`] before its call number `at` while a run of `task` goes to its end; nothing where it has no
+/// such call.
 ///
 /// # Errors
 /// The lab's own failures.

@@ -1,10 +1,8 @@
-//! The run is frozen at each call in the folder while another run of the same
-//! task goes to its end, then it is let go: nothing is done twice, and the other
-//! run never hangs without a word.
+//! The run is frozen at each call in the folder while another run of the same task goes to its end, then it is let go:
+//! nothing is done twice, and the other run never hangs without a word.
 //!
-//! A run that is frozen while it sets SQLite's shared memory up holds others up
-//! for some ten seconds, which no timeout of theirs bounds. The other run is then
-//! let go on beside the thawed one, and the stall is told.
+//! A run that is frozen while it sets SQLite's shared memory up holds others up for some ten seconds, which no timeout
+//! of theirs bounds. The other run is then let go on beside the thawed one, and the stall is told.
 
 mod freeze;
 mod neighbour;

@@ -1,6 +1,5 @@
-//! The method `pause` with a neighbour: the run is frozen at each call of its last
-//! step while a run of another task, which was killed in that step, recovers and
-//! goes to its end. The frozen one must not notice.
+//! The method `pause` with a neighbour: the run is frozen at each call of its last step while a run of another task,
+//! which was killed in that step, recovers and goes to its end. The frozen one must not notice.
 
 use std::sync::Arc;
 
@@ -78,8 +77,8 @@ fn run(task: &str, outcome: Outcome, after: Option<Snapshot>) -> RunRecord {
     RunRecord { task: task.to_owned(), kill: None, expect: Expect::Ends(0), outcome, signalled: false, after }
 }
 
-/// The frozen run has journaled what a run does that has no neighbour: no attempt
-/// has failed for another task's recovery.
+/// The frozen run has journaled what a run does that has no neighbour: no attempt has failed for another task's
+/// recovery.
 fn undisturbed(evidence: &Evidence, baseline: &Baseline) -> Verdict {
     let events = |tables: &Tables| -> Vec<(String, Option<usize>)> {
         tables.events_of(TASK).map(|event| (event.kind.clone(), event.step)).collect()

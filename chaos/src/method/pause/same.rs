@@ -18,8 +18,7 @@ use crate::play::resume::to_the_end;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::taped::Taped;
 
-/// So many calls of the database are paused at in an everyday run; in a tool's own
-/// example none.
+/// So many calls of the database are paused at in an everyday run; in a tool's own example none.
 const BOUNDED: usize = 4;
 
 /// The method for two runs of one task.
@@ -34,8 +33,7 @@ pub(super) fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError
     Ok(chosen(ready, &taped.tape.frames).into_iter().map(|at| scenario(ready, &taped, at)).collect())
 }
 
-/// All calls; or in an everyday run those outside the database, such as on the
-/// lock, and some of the database's own.
+/// All calls; or in an everyday run those outside the database, such as on the lock, and some of the database's own.
 fn chosen(ready: &Prepared, frames: &[Frame]) -> Vec<usize> {
     let all = 0..frames.len();
     let (mut of_database, mut places): (Vec<usize>, Vec<usize>) = all.partition(|at| is_of_database(&frames[*at]));
@@ -70,8 +68,7 @@ fn play(ready: &Prepared, taped: &Taped, at: usize) -> Result<Played, LabError> 
     Ok(played)
 }
 
-/// One of two at once: done, refused by the lock, or refused with another reason
-/// that it has words for.
+/// One of two at once: done, refused by the lock, or refused with another reason that it has words for.
 fn contender(outcome: Outcome, after: Option<Snapshot>) -> RunRecord {
     let expect = match outcome.ended {
         Ended::Exited(code) if code != 0 && code != 3 && !outcome.stderr.trim().is_empty() => Expect::Ends(code),
