@@ -1,4 +1,5 @@
-//! Which file a path means: what a person names as a log or report must be none of the files that something else rests on.
+//! Which file a path means: what a person names as a log or report must be none of the files that something else rests
+//! on.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -47,8 +48,8 @@ impl Named {
     }
 }
 
-/// Refuses a file that is the database, one of those that stand beside it, or a lock of a task: to write anything else to
-/// the first would destroy it, and to replace a lock frees what it guards.
+/// Refuses a file that is the database, one of those that stand beside it, or a lock of a task: to write anything else
+/// to the first would destroy it, and to replace a lock frees what it guards.
 pub(crate) fn check_apart(db: &Path, option: &str, path: &Path) -> Result<(), NotApart> {
     let (db, place, inode) = (Place::of(db), resolved(path), inode(path));
     let is_one = |file: PathBuf| place == file || (inode.is_some() && inode == self::inode(&file));
@@ -70,8 +71,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A report was sent through a link to `state.db-wal`, which was not there yet or was: steps that were committed rolled
-    /// back, and everything said that all was well.
+    /// A report was sent through a link to `state.db-wal`, which was not there yet or was: steps that were committed
+    /// rolled back, and everything said that all was well.
     #[test]
     fn no_spelling_and_no_link_leads_to_a_file_of_the_database() {
         let folder = tempfile::tempdir().unwrap();

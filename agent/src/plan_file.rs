@@ -82,8 +82,8 @@ impl PlanSource for PlanFile {
     }
 }
 
-/// The steps, read once more. The last one is given only when the whole file is known to be as it was checked; without it,
-/// the plan has too few steps, and the transaction that is to store it fails.
+/// The steps, read once more. The last one is given only when the whole file is known to be as it was checked; without
+/// it, the plan has too few steps, and the transaction that is to store it fails.
 struct Steps<'a> {
     plan: &'a PlanFile,
     reader: PlanReader<Content<'a>>,
