@@ -1,6 +1,6 @@
 //! Crash points, armed: what `AGENT_CRASH_AT` and `AGENT_CRASH_RECORD` ask for.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 
 use store::crash::{RUN_SITES, STEP_SITES};
@@ -20,7 +20,8 @@ pub(crate) fn arm(config: &Config) -> Result<Crash, Failure> {
     let record = match &config.crash_record {
         None => None,
         Some(path) => {
-            let file = OpenOptions::new().create(true).append(true).open(path);
+            let there = fs::metadata(path).map_or(Ok(()), |there| tools::check_appendable(there.file_type()));
+            let file = there.and_then(|()| OpenOptions::new().create(true).append(true).open(path));
             let why = |error| Failure::new(Exit::Usage, format!("AGENT_CRASH_RECORD={}: {error}", path.display()));
             Some(file.map_err(why)?)
         }

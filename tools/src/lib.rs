@@ -27,7 +27,7 @@ pub use publish::{
     Publication, PublishError, PublishSites, Published, make_folder, publish, sync_folder, sync_folder_of_others,
 };
 pub use registry::Registry;
-pub use regular::{check_regular, open_regular};
+pub use regular::{check_appendable, check_regular, open_regular};
 pub use replace::{Content, ReplaceSites, check_replaceable, has_content, replace};
 pub use schema::{Field, Kind, schema_of};
 pub use stop::Stop;

@@ -38,3 +38,12 @@ pub fn check_regular(kind: FileType) -> io::Result<()> {
     };
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a file")))
 }
+
+/// For what is only appended to: a terminal or `/dev/null` may stand for a file. A pipe without a reader would be
+/// waited for.
+///
+/// # Errors
+/// It is neither; the error says what it is.
+pub fn check_appendable(kind: FileType) -> io::Result<()> {
+    if kind.is_char_device() { Ok(()) } else { check_regular(kind) }
+}

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, FileType, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -182,12 +182,8 @@ impl LogSink for LogFile {
     }
 }
 
-/// A terminal or `/dev/null` may stand for a log; what else is not a file may not.
 fn check_kind(path: &Path, kind: FileType) -> Result<(), LogError> {
-    if kind.is_char_device() {
-        return Ok(());
-    }
-    tools::check_regular(kind).map_err(|source| LogError::NotAFile { path: path.to_owned(), source })
+    tools::check_appendable(kind).map_err(|source| LogError::NotAFile { path: path.to_owned(), source })
 }
 
 /// A log, for reading; it does not move the file's own offset.

@@ -194,4 +194,7 @@ fn a_recording_that_cannot_be_opened_is_refused() {
     let before = lab.tree();
     lab.call(["run", "t1"]).env("AGENT_CRASH_RECORD", "none/file").ran().fails(64).says("AGENT_CRASH_RECORD");
     assert_eq!(lab.tree(), before);
+    // Nobody reads it: to open it would wait for ever.
+    nix::unistd::mkfifo(&lab.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    lab.call(["run", "t1"]).env("AGENT_CRASH_RECORD", "pipe").ran().fails(64).says("a named pipe");
 }

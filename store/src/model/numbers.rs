@@ -2,8 +2,8 @@
 
 use super::spot::Spot;
 
-/// Looks through the text of a JSON document, a piece at a time, for whole numbers that do not fit into 64 bits. A parser
-/// takes them for decimals without a word, and what comes out is another number.
+/// Looks through the text of a JSON document, a piece at a time, for whole numbers that do not fit into 64 bits. A
+/// parser takes them for decimals without a word, and what comes out is another number.
 #[derive(Debug, Default)]
 pub(super) struct WholeNumbers {
     place: Place,

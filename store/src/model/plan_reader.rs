@@ -170,7 +170,7 @@ fn wrong_kind(field: &str, expected: &str, value: &Value) -> PlanError {
     PlanError::field(field, format!("must be {expected}, is {}", kind_of(value)))
 }
 
-/// A number or word that is longer is none that a plan needs: a file of anything else is not read into memory.
+/// No plan needs a longer number or word: a file of anything else is not read into memory.
 const BARE_BYTES: usize = 4 << 10;
 
 /// JSON text, taken apart at its outermost marks; what lies between them is for the parser.
@@ -345,7 +345,8 @@ mod tests {
         assert_eq!(plan_from_json(&turned), Ok(plan));
     }
 
-    /// Cut anywhere, or with any one of its marks taken out or put in twice, a text is refused as the parser refuses it.
+    /// Cut anywhere, or with any one of its marks taken out or put in twice, a text is refused as the parser refuses
+    /// it.
     #[test]
     fn whatever_is_not_json_is_refused() {
         let text = PLAN.trim();

@@ -32,7 +32,7 @@ fn why(error: &serde_json::Error, start: Spot) -> String {
     let column = if error.line() <= 1 { start.column - 1 + error.column() } else { error.column() };
     let spot = Spot { line: start.line - 1 + error.line().max(1), column };
     let said = spot.says(said.strip_suffix(&here).unwrap_or(&said));
-    // What is JSON and is refused all the same is no syntax error.
+    // What is JSON and is refused all the same is not a syntax error.
     if error.is_data() { said } else { format!("not JSON: {said}") }
 }
 
@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number that is none"))
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number that is not finite"))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {

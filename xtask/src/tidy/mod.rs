@@ -3,6 +3,7 @@
 
 mod depend;
 mod english;
+mod limits;
 mod modules;
 mod named;
 mod names;
@@ -35,6 +36,9 @@ pub(crate) fn run() -> Result<()> {
         tests.extend(named::functions(text).into_iter().map(str::to_owned));
     }
     broken.extend(modules::check(&sources));
+    for (path, text) in sources.iter().filter(|(path, _)| path.ends_with("src/limits.rs")) {
+        broken.extend(limits::unused(path, text, &sources));
+    }
     for (path, text) in texts(".py")? {
         broken.extend(english::check(&path, &text));
     }

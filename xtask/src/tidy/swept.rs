@@ -11,10 +11,8 @@ const NOT_SWEPT: &[&str] = &[
     "chaos/src/method/",
     "chaos/src/play/",
     "docs/chaos",
-    "store/src/model/",
     "store/src/sqlite/",
     "store/tests/sqlite/",
-    "tools/",
 ];
 
 pub(super) fn is_swept(path: &str) -> bool {
