@@ -40,47 +40,81 @@ fn audit_state(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<Vec<Fin
     let storage = reader.integrity()?;
     let mut findings: Vec<Finding> =
         storage.into_iter().map(|what| Finding { task: None, step: None, what: format!("storage: {what}") }).collect();
-    match audit_rows(reader, task) {
-        Ok(found) => findings.extend(found),
-        // What the storage's own check has found explains why it cannot be read on.
+    let found = match task {
+        None => audit_all(reader),
+        Some(task) => audit_one(reader, task),
+    };
+    // What the storage's own check has found explains why it cannot be read on.
+    findings.extend(or_finding(None, found)?);
+    Ok(findings)
+}
+
+/// A value that does not decode is a finding about its task; what else goes wrong is an error.
+fn or_finding(task: Option<&TaskId>, found: Result<Vec<Finding>, StoreError>) -> Result<Vec<Finding>, StoreError> {
+    match found {
         Err(error) if error.kind() == ErrorKind::Corrupt => {
-            findings.push(Finding { task: None, step: None, what: line(&error) });
+            Ok(vec![Finding { task: task.cloned(), step: None, what: line(&error) }])
+        }
+        found => found,
+    }
+}
+
+fn audit_one(reader: &mut dyn Reader, task: &TaskId) -> Result<Vec<Finding>, StoreError> {
+    let Some(row) = reader.task(task)? else {
+        return Err(StoreError::new(ErrorKind::Missing, format!("there is no task `{task}`")));
+    };
+    let replay = replay(reader, Some(task))?.remove(task).unwrap_or_default();
+    compare(reader, &row, replay)
+}
+
+fn audit_all(reader: &mut dyn Reader) -> Result<Vec<Finding>, StoreError> {
+    let (mut findings, mut rows) = (Vec::new(), Vec::new());
+    for row in reader.tasks()? {
+        match row {
+            Ok(row) => rows.push(row),
+            Err(error) => findings.extend(or_finding(None, Err(error))?),
+        }
+    }
+    match replay(reader, None) {
+        Ok(mut replays) => {
+            for row in &rows {
+                let found = compare(reader, row, replays.remove(&row.id).unwrap_or_default());
+                findings.extend(or_finding(Some(&row.id), found)?);
+            }
+            findings.extend(replays.into_keys().map(|orphan| Finding {
+                task: Some(orphan),
+                step: None,
+                what: "the journal speaks of it, the tables do not have it".to_owned(),
+            }));
+        }
+        // One row of the journal that does not decode must not hide what there is to say of other tasks.
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            for TaskRow { id, .. } in &rows {
+                let found = audit_one(reader, id);
+                findings.extend(or_finding(Some(id), found)?);
+            }
+            let what = line(&error);
+            if findings.iter().all(|finding| finding.what != what) {
+                findings.push(Finding { task: None, step: None, what });
+            }
         }
         Err(error) => return Err(error),
     }
     Ok(findings)
 }
 
-fn audit_rows(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<Vec<Finding>, StoreError> {
-    let mut findings = Vec::new();
-    let rows = match task {
-        None => reader.tasks()?,
-        Some(task) => match reader.task(task)? {
-            Some(row) => vec![row],
-            None => return Err(StoreError::new(ErrorKind::Missing, format!("there is no task `{task}`"))),
-        },
-    };
+/// Replays the journal of one task, or of all.
+fn replay(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<BTreeMap<TaskId, Replay>, StoreError> {
     let mut replays: BTreeMap<TaskId, Replay> = BTreeMap::new();
     let mut after = 0;
     loop {
         let page = reader.journal(task, after, limits::JOURNAL_PAGE)?;
-        let Some(last) = page.last() else { break };
+        let Some(last) = page.last() else { return Ok(replays) };
         after = last.seq;
         for entry in &page {
             replays.entry(entry.task.clone()).or_default().take(entry);
         }
     }
-    for row in &rows {
-        let mut replay = replays.remove(&row.id).unwrap_or_default();
-        replay.unannounced();
-        findings.extend(compare(reader, row, &replay)?);
-    }
-    findings.extend(replays.into_keys().map(|orphan| Finding {
-        task: Some(orphan),
-        step: None,
-        what: "the journal speaks of it, the tables do not have it".to_owned(),
-    }));
-    Ok(findings)
 }
 
 /// A journal as it is replayed.
@@ -166,7 +200,9 @@ impl Replay {
     }
 }
 
-fn compare(reader: &mut dyn Reader, row: &TaskRow, replay: &Replay) -> Result<Vec<Finding>, StoreError> {
+fn compare(reader: &mut dyn Reader, row: &TaskRow, mut replay: Replay) -> Result<Vec<Finding>, StoreError> {
+    replay.unannounced();
+    let replay = &replay;
     let finding = |step, what| Finding { task: Some(row.id.clone()), step, what };
     let mut findings: Vec<Finding> = replay.faults.iter().map(|(step, what)| finding(*step, what.clone())).collect();
     let Some(state) = replay.state else {

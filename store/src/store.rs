@@ -51,8 +51,8 @@ pub trait Reader {
     /// is the one to use, and is not to be asked for a snapshot once more.
     fn snapshot(&mut self, read: &mut dyn FnMut(&mut dyn Reader) -> Result<(), StoreError>) -> Result<(), StoreError>;
 
-    /// All tasks, oldest first.
-    fn tasks(&mut self) -> Result<Vec<TaskRow>, StoreError>;
+    /// All tasks, oldest first. A row that does not decode is an error in its place, and hides no other.
+    fn tasks(&mut self) -> Result<Vec<Result<TaskRow, StoreError>>, StoreError>;
 
     /// One task's row; `None` where there is no such task.
     fn task(&mut self, task: &TaskId) -> Result<Option<TaskRow>, StoreError>;

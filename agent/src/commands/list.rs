@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde::Serialize;
-use store::Reader;
-use store::model::Timestamp;
+use store::model::{TaskState, Timestamp};
 use store::sqlite::SqliteReader;
+use store::{ErrorKind, Reader, TaskRow, line};
 
 use crate::exit::{Exit, Failure};
 use crate::narrate::utc;
@@ -30,18 +30,15 @@ struct Task {
 
 pub(crate) fn list(db: &Path, json: bool) -> Result<Exit, Failure> {
     let mut reader = SqliteReader::open(db)?;
-    let mut tasks = Vec::new();
+    let (mut tasks, mut unreadable) = (Vec::new(), Vec::new());
     for row in reader.tasks()? {
-        let Some(state) = reader.load(&row.id)? else { continue };
-        tasks.push(Task {
-            task: row.id.to_string(),
-            goal: row.goal,
-            status: row.status.as_str(),
-            steps: state.steps,
-            done: state.cursor,
-            created_at: row.created_at.as_seconds(),
-            updated_at: row.updated_at.as_seconds(),
-        });
+        // A task that cannot be read hides no other, and is told in the end.
+        match row.and_then(|row| Ok((reader.load(&row.id)?, row))) {
+            Ok((Some(state), row)) => tasks.push(task(row, state)),
+            Ok((None, _)) => {}
+            Err(error) if error.kind() == ErrorKind::Corrupt => unreadable.push(error),
+            Err(error) => return Err(error.into()),
+        }
     }
     let mut out = Output::new();
     if json {
@@ -54,5 +51,24 @@ pub(crate) fn list(db: &Path, json: bool) -> Result<Exit, Failure> {
         out.line(&table(&["TASK", "STATUS", "STEPS", "CHANGED", "GOAL"], rows))?;
     }
     out.finish()?;
-    Ok(Exit::Done)
+    match unreadable.len() {
+        0 => Ok(Exit::Done),
+        1 => Err(unreadable.remove(0).into()),
+        more => {
+            let why = format!("{more} tasks cannot be read, see `agent verify`; the first: {}", line(&unreadable[0]));
+            Err(Failure::new(Exit::BadStore, why))
+        }
+    }
+}
+
+fn task(row: TaskRow, state: TaskState) -> Task {
+    Task {
+        task: row.id.to_string(),
+        goal: row.goal,
+        status: row.status.as_str(),
+        steps: state.steps,
+        done: state.cursor,
+        created_at: row.created_at.as_seconds(),
+        updated_at: row.updated_at.as_seconds(),
+    }
 }

@@ -44,16 +44,17 @@ pub(crate) fn verify(db: &Path, task: Option<&str>, json: bool) -> Result<Exit, 
         (Some(task), store::ErrorKind::Missing) => unknown(db, task),
         _ => error.into(),
     })?;
-    // Damaged storage cannot be read on, and is enough to know.
-    let readable = findings.iter().all(|finding| finding.task.is_some());
     let tasks = match &only {
         Some(task) => vec![task.clone()],
-        None if readable => reader.tasks()?.into_iter().map(|row| row.id).collect(),
-        None => Vec::new(),
+        // Rows that do not decode are among the findings.
+        None => reader.tasks()?.into_iter().flatten().map(|row| row.id).collect(),
     };
-    if readable {
-        for task in &tasks {
-            findings.extend(audit_world(&mut reader, db, task, &world)?);
+    for task in &tasks {
+        match audit_world(&mut reader, db, task, &world) {
+            Ok(found) => findings.extend(found),
+            // What cannot be read has been found by the audit of the tables, and hides nothing of other tasks.
+            Err(error) if error.exit() == Exit::BadStore && !findings.is_empty() => {}
+            Err(error) => return Err(error),
         }
     }
     report(findings, tasks.len(), json)

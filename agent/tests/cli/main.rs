@@ -8,6 +8,7 @@
 mod backup;
 mod bad_input;
 mod bad_plans;
+mod bad_rows;
 mod crash_loop;
 mod disk;
 mod environment;

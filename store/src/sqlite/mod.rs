@@ -52,7 +52,7 @@ impl<S: Source> Reader for S {
     }
 
     #[expect(clippy::redundant_closure_for_method_calls, reason = "a path is not general enough over the lifetime")]
-    fn tasks(&mut self) -> Result<Vec<TaskRow>, StoreError> {
+    fn tasks(&mut self) -> Result<Vec<Result<TaskRow, StoreError>>, StoreError> {
         self.read(|tables| tables.tasks())
     }
 

@@ -44,12 +44,12 @@ impl Tables<'_> {
         format!("id, goal, status, created_at, updated_at, {}", self.columns(3, NEW, OLD))
     }
 
-    pub(super) fn tasks(&self) -> Result<Vec<TaskRow>, StoreError> {
+    pub(super) fn tasks(&self) -> Result<Vec<Result<TaskRow, StoreError>>, StoreError> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
         let sql = format!("SELECT {} FROM tasks ORDER BY created_at, rowid", self.task_columns());
-        self.rows("list the tasks", &sql, [], |row| self.task_row(row))
+        self.rows("list the tasks", &sql, [], |row| Ok(self.task_row(row)))
     }
 
     pub(super) fn task(&self, task: &TaskId) -> Result<Option<TaskRow>, StoreError> {
@@ -66,20 +66,20 @@ impl Tables<'_> {
     }
 
     fn task_row(&self, row: &Row<'_>) -> Result<TaskRow, StoreError> {
-        let failed = failed("read a task", self.path);
-        let id: String = row.get(0).map_err(&failed)?;
-        let status: String = row.get(2).map_err(&failed)?;
+        let id: String = row.get(0).map_err(failed("read a task", self.path))?;
+        let bad = |why: rusqlite::Error| self.corrupt(&format!("task `{id}`: {why}"));
+        let status: String = row.get(2).map_err(bad)?;
         Ok(TaskRow {
             status: status.parse().map_err(|error| self.corrupt(&format!("task `{id}`: {error}")))?,
             completion: self
                 .state_columns(row, 7)
                 .map_err(|why| self.corrupt(&format!("task `{id}`, its completion: {why}")))?,
+            goal: row.get(1).map_err(bad)?,
+            created_at: row.get(3).map(Timestamp::from_seconds).map_err(bad)?,
+            updated_at: row.get(4).map(Timestamp::from_seconds).map_err(bad)?,
+            home: row.get(5).map_err(bad)?,
+            artifacts: row.get(6).map_err(bad)?,
             id: self.task_id(id)?,
-            goal: row.get(1).map_err(&failed)?,
-            created_at: row.get(3).map(Timestamp::from_seconds).map_err(&failed)?,
-            updated_at: row.get(4).map(Timestamp::from_seconds).map_err(&failed)?,
-            home: row.get(5).map_err(&failed)?,
-            artifacts: row.get(6).map_err(&failed)?,
         })
     }
 

@@ -62,10 +62,10 @@ impl Reader for BrokenStore {
         if self.fault == Fault::NoSnapshot { read(self) } else { self.inner.snapshot(read) }
     }
 
-    fn tasks(&mut self) -> Result<Vec<TaskRow>, StoreError> {
+    fn tasks(&mut self) -> Result<Vec<Result<TaskRow, StoreError>>, StoreError> {
         let mut rows = self.inner.tasks()?;
         if self.fault == Fault::ByName {
-            rows.sort_by(|one, two| one.id.cmp(&two.id));
+            rows.sort_by_key(|row| row.as_ref().ok().map(|row| row.id.clone()));
         }
         Ok(rows)
     }

@@ -137,7 +137,7 @@ pub(crate) struct Everything {
 
 pub(crate) fn everything(reader: &mut dyn Reader) -> Everything {
     let mut all = Everything { tasks: Vec::new(), steps: Vec::new(), journal: journal(reader, None) };
-    for row in reader.tasks().unwrap() {
+    for row in reader.tasks().unwrap().into_iter().map(Result::unwrap) {
         for step in reader.steps(&row.id, 0, u32::MAX).unwrap() {
             let output = reader.output(&row.id, step.idx).unwrap();
             all.steps.push((step, output));

@@ -98,7 +98,7 @@ fn a_wal_of_another_program_has_a_way_out() {
             assert_refused(&killed, &path, ErrorKind::Foreign);
             fs::remove_file(with(&path, "-id")).unwrap();
         }
-        assert_eq!(SqliteReader::open(&path).unwrap().tasks().unwrap()[0].goal, "by hand");
+        assert_eq!(SqliteReader::open(&path).unwrap().tasks().unwrap().remove(0).unwrap().goal, "by hand");
         drop(open(&path));
     }
 }

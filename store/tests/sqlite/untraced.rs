@@ -232,7 +232,7 @@ fn of_a_database_whose_first_page_is_torn() {
     for length in [pages.len(), 4096, 50] {
         sandbox.write("state.db", &pages[..length]);
         let before = sandbox.tree();
-        assert_eq!(SqliteReader::open(&path).unwrap().tasks().unwrap(), []);
+        assert!(SqliteReader::open(&path).unwrap().tasks().unwrap().is_empty());
         assert_eq!(sandbox.tree(), before);
     }
     let task = create(&mut open(&path), "t", 1);
