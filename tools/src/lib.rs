@@ -9,6 +9,7 @@
 mod address;
 mod builtin;
 mod check;
+mod durable;
 mod http;
 mod publish;
 mod registry;
@@ -23,9 +24,8 @@ mod world;
 
 pub use address::Address;
 pub use check::{PlanCheck, check_output, check_plan, named_steps};
-pub use publish::{
-    Publication, PublishError, PublishSites, Published, make_folder, publish, sync_folder, sync_folder_of_others,
-};
+pub use durable::{PublishError, make_folder, sync_folder, sync_folder_of_others};
+pub use publish::{Publication, PublishSites, Published, publish};
 pub use registry::Registry;
 pub use regular::{check_appendable, check_regular, open_regular};
 pub use replace::{Content, ReplaceSites, check_replaceable, has_content, replace};

@@ -6,15 +6,14 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use store::files::{self, SyncFolderError, folder_of};
 use store::{CrashScope, CrashSite};
 
+use crate::durable::{PublishError, failed, make_folder, sync_folder, unsynced};
 use crate::regular::open_regular;
 use crate::temporary::Temporary;
-use crate::tool::ToolError;
 
 /// The crash points between the stages of [`publish`], named by the caller.
 #[derive(Clone, Copy, Debug)]
@@ -36,46 +35,6 @@ pub enum Published {
     New,
     /// It was there already, byte for byte the same.
     AlreadyThere,
-}
-
-/// Why a file could not be published.
-#[derive(Debug, thiserror::Error)]
-pub enum PublishError {
-    /// Something else stands under that name.
-    #[error("{path} is not the file that would be published: {why}", path = .path.display())]
-    Occupied {
-        /// The name.
-        path: PathBuf,
-        /// What stands there.
-        why: String,
-    },
-    /// A file operation failed; no temporary file is left.
-    #[error("cannot {op} {path}: {source}", path = .path.display())]
-    Io {
-        /// What was tried.
-        op: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// What came of it.
-        source: io::Error,
-    },
-    /// A sync failed: what the disk holds is unknown.
-    #[error("cannot sync {path}: {source}; the disk cannot be trusted with what was written to it", path = .path.display())]
-    Sync {
-        /// The file or folder.
-        path: PathBuf,
-        /// What came of it.
-        source: io::Error,
-    },
-}
-
-impl From<PublishError> for ToolError {
-    fn from(error: PublishError) -> Self {
-        match error {
-            PublishError::Sync { .. } => Self::Poison(error.to_string()),
-            _ => Self::Step(error.to_string()),
-        }
-    }
 }
 
 /// A file to be published.
@@ -128,31 +87,6 @@ pub fn publish(file: &Publication<'_>, sites: PublishSites, crash: CrashScope<'_
 /// How often a temporary file that somebody else has swept is written anew.
 const SWEPT: usize = 4;
 
-/// Makes `folder` and its parents, so that all their names are durable when it returns.
-///
-/// A folder that is there already may have been made by a run that died before it synced the parent. So the parent of
-/// the deepest folder that exists is synced too, and no folder is made in one whose own name is not yet durable.
-///
-/// # Errors
-/// See [`PublishError`].
-pub fn make_folder(folder: &Path) -> Result<(), PublishError> {
-    if folder.parent().is_none() {
-        return Ok(());
-    }
-    let parent = folder_of(folder);
-    if folder.is_dir() {
-        return sync_folder_of_others(parent);
-    }
-    if parent != Path::new(".") {
-        make_folder(parent)?;
-    }
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
-        result => result.map_err(failed("make the folder", folder))?,
-    }
-    sync_folder(parent)
-}
-
 /// Whether what stands under the name is what would be published; if so it is synced, since who wrote it is unknown.
 fn compare(target: &Path, content: &[u8], older: &[&[u8]]) -> Result<(), PublishError> {
     let occupied = |why: String| PublishError::Occupied { path: target.to_owned(), why };
@@ -171,37 +105,7 @@ fn compare(target: &Path, content: &[u8], older: &[&[u8]]) -> Result<(), Publish
     file.sync_all().map_err(unsynced(target))
 }
 
-/// Makes the names in `folder` durable; see [`files::sync_folder`].
-///
-/// # Errors
-/// See [`PublishError`].
-pub fn sync_folder(folder: &Path) -> Result<(), PublishError> {
-    files::sync_folder(folder).map_err(|error| match error {
-        SyncFolderError::Open(source) => failed("open the folder", folder)(source),
-        SyncFolderError::Sync(source) => unsynced(folder)(source),
-    })
-}
-
-/// Like [`sync_folder`] for one that others may have made: where it may not even be read, this program did not make it.
-///
-/// # Errors
-/// See [`PublishError`].
-pub fn sync_folder_of_others(folder: &Path) -> Result<(), PublishError> {
-    match sync_folder(folder) {
-        Err(PublishError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        result => result,
-    }
-}
-
 /// The SHA-256 in hex, as `sha256sum` prints it.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(crate) fn failed<'a>(op: &'static str, path: &'a Path) -> impl Fn(io::Error) -> PublishError + 'a {
-    move |source| PublishError::Io { op, path: path.to_owned(), source }
-}
-
-pub(crate) fn unsynced(path: &Path) -> impl Fn(io::Error) -> PublishError + '_ {
-    move |source| PublishError::Sync { path: path.to_owned(), source }
 }

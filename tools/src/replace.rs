@@ -11,7 +11,8 @@ use std::path::Path;
 use store::files::folder_of;
 use store::{CrashScope, CrashSite};
 
-use crate::publish::{PublishError, Published, failed, make_folder, sync_folder, unsynced};
+use crate::durable::{PublishError, failed, make_folder, sync_folder, unsynced};
+use crate::publish::Published;
 use crate::regular::open_regular;
 use crate::temporary::Temporary;
 

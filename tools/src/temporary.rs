@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::unistd::linkat;
 
-use crate::publish::{PublishError, failed, sync_folder, unsynced};
+use crate::durable::{PublishError, failed, sync_folder, unsynced};
 use crate::regular::open_regular;
 
 /// How many names are tried: the first one is taken only by another process 1, the others are random.

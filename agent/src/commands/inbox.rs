@@ -9,8 +9,8 @@ use store::sqlite::SqliteStore;
 use store::{ErrorKind, SystemClock, TaskSession};
 use tools::World;
 
-use super::opening::Opening;
-use super::work::LogChoice;
+use super::log::LogChoice;
+use super::opening::{Opening, check_log_apart};
 use super::{Parts, say};
 use crate::config::Config;
 use crate::engine::{Completion, temporary_key};
@@ -92,7 +92,7 @@ fn wanted(opening: &Opening<'_>, request: &InboxRequest<'_>) -> Result<Completio
     let (inbox, out) = (text("--inbox", request.inbox)?, text("--out", request.out)?);
     let wanted = Completion::Report { inbox, out, moved: None };
     let here = &opening.config.settings.world;
-    check_log(&wanted, here, request.log.path)?;
+    check_log_apart(&wanted, here, request.log.path)?;
     wanted.check_place(here)?;
     Ok(wanted)
 }
@@ -107,18 +107,6 @@ pub(super) fn check_out(opening: &Opening<'_>, out: &Path) -> Result<(), Failure
     }
     if name.to_str().is_some_and(|name| tools::is_temporary(name, &temporary_key(&opening.task))) {
         return usage("has a name that temporary files of this task have");
-    }
-    Ok(())
-}
-
-/// Refuses an action log that the report would replace, or that is a note and would be changed before it is counted.
-pub(super) fn check_log(completion: &Completion, world: &World, log: &Path) -> Result<(), Failure> {
-    let usage = |why: &str| Err(Failure::new(Exit::Usage, format!("--log {} {why}", log.display())));
-    if same_place(log, &completion.out(world)) {
-        return usage("is the report of the task, which would replace it");
-    }
-    if inbox::would_be_note(&completion.inbox(world), log) {
-        return usage("would be a note of the inbox, and be counted");
     }
     Ok(())
 }

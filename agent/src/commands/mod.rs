@@ -7,6 +7,7 @@ mod demo;
 mod export;
 mod inbox;
 mod list;
+mod log;
 mod opening;
 mod parts;
 mod rebind;
@@ -27,6 +28,7 @@ pub(crate) use export::export;
 pub(crate) use inbox::inbox;
 pub use inbox::{InboxRequest, inbox_with};
 pub(crate) use list::list;
+pub use log::LogChoice;
 pub use parts::Parts;
 pub(crate) use rebind::{Moves, rebind};
 pub(crate) use restore::restore;
@@ -36,7 +38,6 @@ pub use run::run_with;
 pub(crate) use status::status;
 pub(crate) use tools::tools;
 pub(crate) use verify::verify;
-pub use work::LogChoice;
 
 use std::path::Path;
 

@@ -3,20 +3,20 @@
 
 use std::path::Path;
 
-use store::model::{RunId, TaskId, TaskState};
-use store::sqlite::{SqliteReader, SqliteStore};
-use store::{Reader, StepRow, Store, limits};
+use store::model::{TaskId, TaskState};
+use store::sqlite::SqliteReader;
+use store::{Reader, StepRow, limits};
 use tools::World;
 
-use super::work::{Log, LogChoice, Work};
+use super::log::LogChoice;
 use super::{Parts, open_for, task_id, unknown};
 use crate::arm::{self, Course};
 use crate::config::Config;
 use crate::engine::{Completion, Ended, preflight};
 use crate::exit::{Exit, Failure};
 use crate::home::{self, Bound};
-use crate::places::{Named, check_apart};
-use crate::signals::Signals;
+use crate::inbox;
+use crate::places::{Named, check_apart, same_place};
 
 /// A command that is to change a task, and has touched nothing yet.
 pub(super) struct Opening<'a> {
@@ -99,7 +99,7 @@ impl<'a> Opening<'a> {
         let Some(LogChoice { path, .. }) = self.log else { return Ok(()) };
         if let Some(completion) = &seen.completion {
             // All steps read in one folder.
-            return super::inbox::check_log(completion, world, path);
+            return check_log_apart(completion, world, path);
         }
         let log = Named::new(path);
         let mut from = 0;
@@ -139,17 +139,16 @@ impl<'a> Opening<'a> {
         let Some(point) = &self.config.crash_at else { return Ok(()) };
         arm::check(point, Course { tools: self.parts.tools, steps, log: self.log.is_some(), completion }, tool_of)
     }
+}
 
-    /// Opens everything; `store` opens the database, or makes it.
-    pub(super) fn open(
-        &'a self,
-        store: impl FnOnce(&Path, store::Crash) -> Result<SqliteStore, store::StoreError>,
-    ) -> Result<(Box<dyn Store>, Work<'a>), Failure> {
-        let signals = Signals::listen(self.config.grace)?;
-        let crash = arm::arm(self.config)?;
-        let run = RunId::random();
-        let log = Log::open(self.log, &self.task, &run, &crash, &signals.stop, self.parts)?;
-        let store = (self.parts.store)(store(self.db, crash.clone())?, &crash);
-        Ok((store, Work { opening: self, run, crash, signals, log }))
+/// Refuses an action log that the report would replace, or that is a note and would be changed before it is counted.
+pub(super) fn check_log_apart(completion: &Completion, world: &World, log: &Path) -> Result<(), Failure> {
+    let usage = |why: &str| Err(Failure::new(Exit::Usage, format!("--log {} {why}", log.display())));
+    if same_place(log, &completion.out(world)) {
+        return usage("is the report of the task, which would replace it");
     }
+    if inbox::would_be_note(&completion.inbox(world), log) {
+        return usage("would be a note of the inbox, and be counted");
+    }
+    Ok(())
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use store::sqlite::SqliteStore;
 
 use super::Parts;
+use super::log::LogChoice;
 use super::opening::Opening;
-use super::work::{LogChoice, report};
+use super::work::report;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 

@@ -2,109 +2,20 @@
 
 use std::path::Path;
 
-use store::model::{Event, RunId, TaskId, TaskState, TaskStatus};
-use store::{Clock, Crash, Reader, Store, SystemClock, TaskSession};
-use tools::{Published, Stop};
+use store::model::{RunId, TaskId, TaskStatus};
+use store::sqlite::SqliteStore;
+use store::{Crash, Store, SystemClock, TaskSession};
+use tools::Published;
 
+use super::log::{Log, Watchers};
 use super::opening::Opening;
 use super::{Parts, say};
-use crate::action_log::{ActionLog, LogError};
-use crate::engine::{Completion, Ended, Observer, ObserverError, Outcome, Runner, Settings};
+use crate::arm;
+use crate::engine::{Completion, Ended, Outcome, Runner, Settings};
 use crate::exit::{Exit, Failure};
 use crate::home::Bound;
 use crate::progress::Progress;
 use crate::signals::Signals;
-
-/// Which action log a task gets.
-#[derive(Clone, Copy, Debug)]
-pub struct LogChoice<'a> {
-    /// The file.
-    pub path: &'a Path,
-    /// Whether the task goes on where the log cannot be written.
-    pub best_effort: bool,
-}
-
-/// The action log of a run, if it has one.
-pub(super) struct Log {
-    log: Option<ActionLog>,
-    best_effort: bool,
-    warned: bool,
-}
-
-impl Log {
-    /// Opens it. To be called before anything of the task is stored, so that a log that cannot be had costs nothing.
-    pub(super) fn open(
-        choice: Option<LogChoice<'_>>,
-        task: &TaskId,
-        run: &RunId,
-        crash: &Crash,
-        stop: &Stop,
-        parts: &Parts<'_>,
-    ) -> Result<Self, Failure> {
-        let Some(LogChoice { path, best_effort }) = choice else {
-            return Ok(Self { log: None, best_effort: false, warned: false });
-        };
-        let mut log = Self { log: None, best_effort, warned: false };
-        match ActionLog::open(path, task, run, crash, stop, parts.tools, parts.log) {
-            Ok(open) => log.log = Some(open),
-            Err(error) => log.settle(Err(error))?,
-        }
-        Ok(log)
-    }
-
-    fn start(&mut self, reader: &mut dyn Reader) -> Result<(), LogError> {
-        let Some(log) = &mut self.log else { return Ok(()) };
-        let result = log.start(reader);
-        if result.is_err() {
-            // What it has is not known, so nothing can be added to it; the next run reconciles it.
-            self.log = None;
-        }
-        self.settle(result)
-    }
-
-    fn catch_up(&mut self, reader: &mut dyn Reader) -> Result<(), LogError> {
-        let Some(log) = &mut self.log else { return Ok(()) };
-        let result = log.catch_up(reader);
-        self.settle(result)
-    }
-
-    fn already_done(&mut self) -> Result<(), LogError> {
-        let Some(log) = &mut self.log else { return Ok(()) };
-        let result = log.already_done(SystemClock.now().as_seconds());
-        self.settle(result)
-    }
-
-    /// An error of the log ends the run, or is said once where the log is best effort. After a failed sync nothing is
-    /// written any more: the next one would report pages as written that the kernel has dropped.
-    fn settle(&mut self, result: Result<(), LogError>) -> Result<(), LogError> {
-        let error = match result {
-            Ok(()) => return Ok(()),
-            Err(error @ LogError::Store(_)) => return Err(error),
-            Err(error) if !self.best_effort => return Err(error),
-            Err(error) => error,
-        };
-        if matches!(error, LogError::Sync { .. }) {
-            self.log = None;
-        }
-        if !std::mem::replace(&mut self.warned, true) {
-            say!("warning: {error}; the task goes on, a later run writes what the log lacks");
-        }
-        Ok(())
-    }
-}
-
-/// Hears of every commit: first the log, then the eye.
-struct Watchers<'a> {
-    log: &'a mut Log,
-    progress: Progress,
-}
-
-impl Observer for Watchers<'_> {
-    fn committed(&mut self, reader: &mut dyn Reader, state: TaskState, events: &[Event]) -> Result<(), ObserverError> {
-        self.log.catch_up(reader)?;
-        self.progress.committed(reader, state, events)
-    }
-}
 
 /// A run of one task, with everything that was checked and opened for it.
 pub(super) struct Work<'a> {
@@ -113,6 +24,21 @@ pub(super) struct Work<'a> {
     pub(super) crash: Crash,
     pub(super) signals: Signals,
     pub(super) log: Log,
+}
+
+impl<'a> Opening<'a> {
+    /// Opens everything; `store` opens the database, or makes it.
+    pub(super) fn open(
+        &'a self,
+        store: impl FnOnce(&Path, store::Crash) -> Result<SqliteStore, store::StoreError>,
+    ) -> Result<(Box<dyn Store>, Work<'a>), Failure> {
+        let signals = Signals::listen(self.config.grace)?;
+        let crash = arm::arm(self.config)?;
+        let run = RunId::random();
+        let log = Log::open(self.log, &self.task, &run, &crash, &signals.stop, self.parts)?;
+        let store = (self.parts.store)(store(self.db, crash.clone())?, &crash);
+        Ok((store, Work { opening: self, run, crash, signals, log }))
+    }
 }
 
 impl Work<'_> {

@@ -4,12 +4,11 @@ use std::io;
 
 use serde_json::{Map, Value};
 use store::crash::{AFTER_COMMIT, AFTER_EFFECT, BEFORE_EFFECT};
-use store::machine::{Budget, Command};
+use store::machine::Command;
 use store::model::IdempotencyKey;
 use store::{ErrorKind, SessionError, limits, line};
 use tools::{Effect, Input, Spec, ToolContext, ToolError};
 
-use super::history::History;
 use super::prepared::Prepared;
 use super::{EngineError, Runner};
 
@@ -96,16 +95,6 @@ impl Runner<'_, '_> {
     fn release(&mut self, step: u32) -> Result<Attempt, EngineError> {
         self.commit(&Command::Release { step, reason: STOPPED.to_owned() })?;
         Ok(Attempt::Released)
-    }
-
-    /// How much a step, or the completion, may be tried; where that is used up, with what is known of each attempt.
-    pub(super) fn budget(&mut self, step: Option<u32>) -> Result<Budget, EngineError> {
-        let mut budget = Budget::of(self.settings.max_attempts);
-        if budget.is_used_up(&self.session.state()) {
-            let task = self.session.task().clone();
-            budget.known = History::of(self.session.reader(), &task, step)?.known();
-        }
-        Ok(budget)
     }
 
     /// The key of the effect of a step.

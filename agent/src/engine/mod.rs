@@ -4,7 +4,8 @@
 //! has to stop is a [`tools::Stop`], what happened is an [`Outcome`] or an [`EngineError`], and an [`Observer`] hears
 //! of each commit and can only read.
 //!
-//! * `runner`: the loop;
+//! * `runner`: what a run has, and how it commits;
+//! * `run`: the loop;
 //! * `recover`: what comes before the first step;
 //! * `attempt`: one attempt of one step;
 //! * `prepared`: a step with everything that its attempt needs, as far as reading tells;
@@ -18,11 +19,13 @@ mod history;
 mod observer;
 mod prepared;
 mod recover;
+mod run;
 mod runner;
 
 pub(crate) use completion::{Completion, RUN_SITES, Replace, temporary_key};
 pub(crate) use error::EngineError;
 pub(crate) use observer::{Observer, ObserverError};
 pub(crate) use prepared::{Stored, preflight, stored_output};
+pub(crate) use run::{Ended, Outcome};
+pub(crate) use runner::Runner;
 pub use runner::Settings;
-pub(crate) use runner::{Ended, Outcome, Runner};

@@ -6,10 +6,11 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
+use super::beside::beside;
 use super::connection::make_file;
 use super::error::{failed, io_failed};
 use super::owner;
-use super::place::{beside, name_free, sync_folder};
+use super::place::{name_free, sync_folder};
 use super::reader::SqliteReader;
 use super::scratch::Scratch;
 use crate::error::{ErrorKind, StoreError};

@@ -7,8 +7,8 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::beside::beside;
 use super::error::io_failed;
-use super::place::beside;
 use crate::error::{ErrorKind, StoreError};
 
 /// Database and WAL, as they were when they were opened.

@@ -15,8 +15,9 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 
+use super::beside::beside;
 use super::error::io_failed;
-use super::place::{beside, what};
+use super::place::what;
 use crate::error::{ErrorKind, StoreError};
 use crate::limits;
 use crate::model::TaskId;

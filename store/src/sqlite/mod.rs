@@ -3,6 +3,7 @@
 //! [`SqliteReader`] reads and leaves no trace; [`SqliteStore`] writes. Both read through the same [`tables`] queries.
 
 mod backup;
+mod beside;
 mod configure;
 mod connection;
 mod error;
@@ -16,6 +17,7 @@ mod schema;
 mod scratch;
 mod tables;
 mod transaction;
+mod uri;
 mod writer;
 
 pub use backup::backup;

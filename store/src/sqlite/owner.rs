@@ -22,14 +22,12 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use sha2::{Digest, Sha256};
 
+use super::beside::{ID, has_frames, has_rollback};
 use super::error::{failed, io_failed};
 use super::place::{Place, sync_folder};
-use super::reader::{ATTEMPTS, connect, has_frames, has_rollback};
+use super::uri::{ATTEMPTS, connect};
 use crate::error::{ErrorKind, StoreError};
 use crate::limits;
-
-/// What is appended to the name of a database for the file that says whose WAL lies beside it.
-pub(super) const SUFFIX: &str = "-id";
 
 /// What a header says of itself. 0 is what every database has that nobody gave one.
 type Identity = i32;
@@ -67,7 +65,7 @@ pub(super) fn check(place: &Place) -> Result<(), StoreError> {
 }
 
 fn foreign(place: &Place, file: &Path) -> StoreError {
-    let (file, id) = (file.display(), place.beside(SUFFIX));
+    let (file, id) = (file.display(), place.beside(ID));
     let why = format!(
         "{file} is not of the database {place}, which was put there later, and would undo or damage it; nothing was changed: \
          move {file} away if the database is the one that you want (`agent restore` does both), or put the former \
@@ -95,7 +93,7 @@ fn application_id(conn: &Connection) -> rusqlite::Result<Identity> {
 
 impl Named {
     fn read(place: &Place) -> Option<Self> {
-        let text = fs::read(place.beside(SUFFIX)).ok()?;
+        let text = fs::read(place.beside(ID)).ok()?;
         let mut named = [0; 3];
         for (at, named) in named.iter_mut().enumerate() {
             let digits = std::str::from_utf8(text.get(at * 9..at * 9 + 8)?).ok()?;
@@ -123,7 +121,7 @@ pub(super) struct Gate {
 impl Gate {
     /// Opens the file, or makes it as those that SQLite makes: with the mode and the owner of the database.
     pub(super) fn open(place: &Place) -> Result<Self, StoreError> {
-        let path = place.beside(SUFFIX);
+        let path = place.beside(ID);
         let file = match OpenOptions::new().write(true).open(&path) {
             // Another user's file can be replaced by who may write in the folder, and has to be: it is no secret.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

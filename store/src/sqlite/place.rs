@@ -4,7 +4,6 @@
 //! its end before anything is looked at, also where nothing is there yet: two names of one database would give a task
 //! two locks. Names that cannot be followed (a hard link, a file that is mounted by itself) are refused.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -14,9 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, RenameFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
+use super::beside::{ID, beside, has_frames, has_rollback};
 use super::error::io_failed;
-use super::owner;
-use super::reader::{has_frames, has_rollback};
 use crate::error::{ErrorKind, StoreError};
 use crate::files::{self, folder_of};
 use crate::limits;
@@ -31,7 +29,7 @@ pub struct Place {
 impl Place {
     /// What is appended to the name of a database for the files that lie beside it: SQLite's own, and the one that says
     /// whose WAL it is.
-    pub const SUFFIXES: [&str; 4] = ["-wal", "-shm", "-journal", owner::SUFFIX];
+    pub const SUFFIXES: [&str; 4] = ["-wal", "-shm", "-journal", ID];
 
     /// The place that a path leads to. Where it cannot be followed (links in a circle, a folder that may not be
     /// entered), opening it says why.
@@ -194,13 +192,6 @@ pub(super) fn what(meta: &fs::Metadata) -> &'static str {
         () if kind.is_socket() => "a socket",
         () => "a device",
     }
-}
-
-/// `<path><suffix>`.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// Gives a file a name that must be free. A link would leave it two names if this process were killed before it removes

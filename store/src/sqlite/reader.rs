@@ -14,25 +14,23 @@
 //! * a rollback journal in force (a database whose making was cut off before it had a WAL): the files are copied to a
 //!   temporary folder and mended and read there, likewise.
 
-use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Read as _;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
 
 use super::Source;
+use super::beside::{beside, has_frames, has_rollback};
 use super::error::{failed, io_failed};
 use super::owner;
-use super::place::{Place, beside};
+use super::place::Place;
 use super::schema::{Schema, VERSION};
 use super::scratch::Scratch;
 use super::tables::Tables;
+use super::uri::{ATTEMPTS, connect};
 use crate::error::{ErrorKind, StoreError};
-use crate::limits;
 
 /// Opens a database for reading; see the module for how. It never waits for a writer, since WAL readers need not.
 pub struct SqliteReader {
@@ -65,9 +63,6 @@ struct FileStamp {
     file: (u64, u64, u64),
     modified: (i64, i64),
 }
-
-/// A database that is opened and closed again and again could in theory outrun its reader for ever.
-pub(super) const ATTEMPTS: u32 = 100;
 
 impl SqliteReader {
     /// Opens `path`.
@@ -191,45 +186,6 @@ impl FileStamp {
     }
 }
 
-/// Whether a WAL holds anything. A process that was killed early leaves its header alone, or less; opened read-only
-/// beside an index, such a WAL makes SQLite retry for ten seconds and then give up with "locking protocol".
-pub(super) fn has_frames(wal: &Path) -> Result<bool, StoreError> {
-    /// Length of the header, and the two magic numbers that it begins with, by the byte order of the checksums; see
-    /// "WAL File Format" in SQLite's documentation.
-    const HEADER: usize = 32;
-    const MAGIC: [[u8; 4]; 2] = [0x377f_0682_u32.to_be_bytes(), 0x377f_0683_u32.to_be_bytes()];
-    let head = head_of(wal, HEADER + 1)?;
-    Ok(head.len() > HEADER && MAGIC.iter().any(|magic| head.starts_with(magic)))
-}
-
-/// Whether SQLite would first roll a transaction back. A database is made with a rollback journal and changed to WAL,
-/// so a cut in those moments leaves one, with a file beside it that may be anything, even zeros for a header.
-pub(super) fn has_rollback(path: &Path) -> Result<bool, StoreError> {
-    /// What a journal begins with while it is in force; see "Rollback Journal Format" in SQLite's documentation.
-    const MAGIC: u64 = 0xd9d5_05f9_20a1_63d7;
-    Ok(head_of(&beside(path, "-journal"), size_of::<u64>())? == MAGIC.to_be_bytes())
-}
-
-/// The first bytes of a file, fewer where it is shorter, none where it is missing.
-pub(super) fn head_of(path: &Path, length: usize) -> Result<Vec<u8>, StoreError> {
-    let failed = io_failed("read", path);
-    let file = match fs::File::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        file => file.map_err(&failed)?,
-    };
-    let mut head = Vec::with_capacity(length);
-    file.take(length as u64).read_to_end(&mut head).map_err(&failed)?;
-    Ok(head)
-}
-
-pub(super) fn connect(path: &Path, query: &str) -> rusqlite::Result<Connection> {
-    let writable =
-        if query == "mode=rw" { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
-    let conn = Connection::open_with_flags(uri(path, query), writable | OpenFlags::SQLITE_OPEN_URI)?;
-    conn.busy_timeout(limits::BUSY_WAIT)?;
-    Ok(conn)
-}
-
 /// Has the index of the WAL built in memory, and nothing moved from the WAL into the database.
 fn index_in_memory(conn: Connection) -> rusqlite::Result<Connection> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -250,20 +206,6 @@ fn copied(path: &Path) -> Result<(Scratch, PathBuf), StoreError> {
         }
     }
     Ok((folder, copy))
-}
-
-fn uri(path: &Path, query: &str) -> PathBuf {
-    let mut uri = b"file:".to_vec();
-    for &byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
-            uri.push(byte);
-        } else {
-            uri.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        }
-    }
-    uri.push(b'?');
-    uri.extend_from_slice(OsStr::new(query).as_bytes());
-    PathBuf::from(OsString::from_vec(uri))
 }
 
 fn unsettled(place: &Place) -> StoreError {

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::backup::copy_pages;
+use super::beside::head_of;
 use super::error::io_failed;
 use super::lock;
 use super::owner::Gate;
 use super::place::{Place, sync_folder};
-use super::reader::{SqliteReader, head_of};
+use super::reader::SqliteReader;
 use super::schema::Schema;
 use super::scratch::Scratch;
 use crate::error::{ErrorKind, StoreError};

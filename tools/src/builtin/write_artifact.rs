@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 use store::CrashSite;
 
-use crate::publish::{Publication, PublishSites, Published, make_folder, publish};
+use crate::durable::make_folder;
+use crate::publish::{Publication, PublishSites, Published, publish};
 use crate::schema::{Field, Kind};
 use crate::temporary::sweep_temporaries;
 use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
