@@ -26,9 +26,6 @@ const BARRED: &[Barred] = &[
     Barred { from: "agent/src/engine", to: "agent/src/action_log", why: "an observer does not steer" },
 ];
 
-/// Members whose circles are still to be dissolved.
-const CIRCLES_LEFT: &[&str] = &["agent/", "store/src/sqlite/", "tools/"];
-
 /// Files that need no others but these, and of libraries nothing but a derive: no clock, no randomness, not `std`.
 const PURE: &[(&str, &[&str])] = &[("store/src/machine", &["store/src/machine", "store/src/model"])];
 const DERIVE: &str = "thiserror";
@@ -89,9 +86,7 @@ impl Crate {
                 circles.insert(all.iter().copied().filter(|to| reach[to].contains(from)).collect());
             }
         }
-        let is_left =
-            |circle: &&BTreeSet<&Module>| circle.iter().all(|module| !starts_with_one(self.file(module), CIRCLES_LEFT));
-        circles.iter().filter(is_left).map(|circle| self.tell(circle, arrows)).collect()
+        circles.iter().map(|circle| self.tell(circle, arrows)).collect()
     }
 
     fn tell(&self, circle: &BTreeSet<&Module>, arrows: &Arrows) -> String {
