@@ -1,6 +1,7 @@
 //! What is played: a plan with its input files, one drawn by lot, or the inbox.
 
 pub mod inbox;
+pub mod names;
 pub mod plan;
 pub mod random;
 

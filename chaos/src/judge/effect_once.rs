@@ -34,6 +34,7 @@ pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
     }
     never_half(evidence, must, &baseline.between, &mut complaints);
     published_once(evidence, &mut complaints);
+    each_its_own(evidence, &mut complaints);
     published_exactly(evidence, &mut complaints);
     Verdict::of(&complaints)
 }
@@ -94,6 +95,18 @@ fn published_once(evidence: &Evidence, complaints: &mut Vec<String>) {
                 let there = if was.is_some() { "there already" } else { "not there before" };
                 complaints.push(format!("{label}: `{name}` was {there}, the output says otherwise"));
             }
+        }
+    }
+}
+
+/// No two steps have one result, neither of one task nor of two whose ids are
+/// nearly the same: the second effect would have been taken for the first.
+fn each_its_own(evidence: &Evidence, complaints: &mut Vec<String>) {
+    let mut owners = BTreeMap::new();
+    for step in evidence.last().tables.steps.iter().filter(|step| step.tool == PUBLISHER) {
+        let Some(name) = result_of(step).filter(|name| !name.ends_with(UNSAFE_LOG)) else { continue };
+        if let Some((task, idx)) = owners.insert(name, (&step.task, step.idx)) {
+            complaints.push(format!("`{name}` is the result of {task}:{idx} and of {}:{}", step.task, step.idx));
         }
     }
 }
@@ -184,6 +197,17 @@ mod tests {
         let later = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(9);
         story.last().written.insert(ARTIFACT.to_owned(), later);
         breaks("effect_once", &story, "was written again");
+    }
+
+    /// An agent that folds the case of its files' names let the second task find the
+    /// first one's result, and a clean run of both looked the same.
+    #[test]
+    fn one_result_of_two_tasks_is_rejected() {
+        let mut story = Story::clean();
+        let mut other = story.last().tables.steps[2].clone();
+        other.task = "T1".to_owned();
+        story.last().tables.steps.push(other);
+        breaks("effect_once", &story, "is the result of t1:2 and of T1:2");
     }
 
     #[test]

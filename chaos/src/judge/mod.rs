@@ -3,6 +3,7 @@
 
 mod action_log;
 mod attempts_are_starts;
+mod clean_outcome;
 mod database_sound;
 mod effect_once;
 mod exit_code;
@@ -16,6 +17,7 @@ mod resumes_not_restarts;
 mod state_preserved;
 pub mod verdict;
 
+pub use clean_outcome::clean_outcome;
 pub use no_stray_files::looks_temporary;
 
 use crate::judge::verdict::{Finding, Verdict};

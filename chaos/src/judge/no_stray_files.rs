@@ -14,8 +14,12 @@ pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
             complaints.push(format!("the temporary file `{name}` is left"));
         }
     }
+    // How an id that is no plain file name becomes one is the agent's choice.
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let odd = evidence.tasks.iter().any(|task| !task.chars().all(plain));
     for name in &last.own_files {
-        if !is_own(name, &evidence.tasks) {
+        let known = is_own(name, &evidence.tasks) || odd && baseline.last().own_files.contains(name);
+        if !known {
             complaints.push(format!("`{name}` beside the database is nobody's"));
         }
     }

@@ -33,6 +33,9 @@ fn judge(ready: &Prepared) -> Played {
         }
     }
     played.and("declared_effects", declared(ready));
+    let second = judge::clean_outcome(&ready.second);
+    let both = [judge::clean_outcome(&ready.baseline.evidence), second];
+    played.and("clean_outcome", both.into_iter().find(|verdict| !verdict.holds()).unwrap_or(Verdict::Holds));
     if let Some(report) = ready.case.kind.report(TASK) {
         let report = ready.baseline.last().world.get(&report);
         let must = inbox::results(&ready.case.files);

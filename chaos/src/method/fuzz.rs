@@ -9,17 +9,16 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use crate::agent::target::Target;
-use crate::case::TASK;
+use crate::case::names;
 use crate::case::plan::PlanCase;
 use crate::case::random::RandomPlan;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
-use crate::look::evidence::TaskEnd;
 use crate::look::lab::Lab;
+use crate::play::company::{self, Company};
 use crate::play::method::Method;
 use crate::play::prepared::{Prepared, baseline_of, clean_run};
-use crate::play::scenario::{Played, Scenario, play_schedule};
-use crate::play::stage::Stage;
+use crate::play::scenario::{Played, Scenario};
 use crate::schedule::{CrashPoint, Kill, KillSchedule, Sign};
 
 /// See the file's head.
@@ -45,11 +44,16 @@ const INBOX_SHARE: u32 = 8;
 const MAX_SHRINKS: u32 = 100;
 const MAX_SHRINKING: Duration = Duration::from_secs(60);
 
+/// How often the task has company, of all cases.
+const COMPANY: f64 = 0.125;
+
 /// A plan and a schedule for it.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// The plan.
     pub plan: RandomPlan,
+    /// Which tasks it is played with.
+    pub company: Company,
     /// Who is killed when.
     pub kills: KillSchedule,
 }
@@ -138,8 +142,15 @@ impl Hunt {
     }
 }
 
-/// The case without every kill that it fails without as well: proptest may have had no time left for them.
+/// The case without the company and every kill that it fails without as well: proptest may have had
+/// no time left for them.
 fn shortened(ready: &Prepared, mut case: Case) -> Result<Case, LabError> {
+    if case.company != Company(None) {
+        let alone = Case { company: Company(None), ..case.clone() };
+        if one(ready, &alone)?.verdict() != VerdictKind::Holds {
+            case = alone;
+        }
+    }
     let mut at = 0;
     while at < case.kills.0.len() {
         let mut shorter = case.clone();
@@ -158,8 +169,8 @@ fn fail(ready: &Prepared, minimal: &Case, failed: Played, sum: &mut Played) -> R
     let again = one(ready, minimal)?;
     sum.subject = Some(match minimal.plan.steps() {
         // A plan that was not drawn is found by its name.
-        None => format!("fuzz/{}/{}", ready.case.name, minimal.kills),
-        Some(_) => format!("fuzz/{}/{}", minimal.plan, minimal.kills),
+        None => format!("fuzz/{}/{}{}", ready.case.name, minimal.company, minimal.kills),
+        Some(_) => format!("fuzz/{}/{}{}", minimal.plan, minimal.company, minimal.kills),
     });
     let repeatable = again.verdict() != VerdictKind::Holds;
     let shown = if repeatable { again } else { failed };
@@ -177,24 +188,24 @@ fn fail(ready: &Prepared, minimal: &Case, failed: Played, sum: &mut Played) -> R
 /// # Errors
 /// The lab's own failures.
 pub fn one(ready: &Prepared, case: &Case) -> Result<Played, LabError> {
-    play_case(&ready.lab, &case.plan.build(&ready.case, &ready.lab.target.examples)?, &case.kills)
+    let plan = case.plan.build(&ready.case, &ready.lab.target.examples)?;
+    let company = case.company.0.map_or(Ok(Company(None)), |nth| Company::welcome(ready, nth))?;
+    play_case(&ready.lab, &plan, company, &case.kills)
 }
 
 /// Plays a random plan under a schedule and judges it.
 ///
 /// # Errors
 /// The lab's own failures.
-pub fn play_case(lab: &Lab, case: &PlanCase, kills: &KillSchedule) -> Result<Played, LabError> {
+pub fn play_case(lab: &Lab, case: &PlanCase, company: Company, kills: &KillSchedule) -> Result<Played, LabError> {
     let case = Arc::new(case.clone());
-    let clean = clean_run(lab, &case, &[TASK.to_owned()], &Vec::new())?;
+    let clean = clean_run(lab, &case, &company.tasks(), &Vec::new())?;
     let mut baseline = baseline_of(clean, None);
     let contract = |spec: &crate::case::plan::StepSpec| crate::contract::is_of_contract(&spec.tool);
     baseline.comparable = case.steps.iter().map(contract).collect();
     // More attempts than kills: the limit has a method of its own.
-    let env = [("AGENT_MAX_ATTEMPTS", (MAX_KILLS + 3).to_string())];
-    let mut stage = Stage::single(lab, &case)?;
-    play_schedule(&mut stage, TASK, kills, &env, &|_| Vec::new())?;
-    Ok(Played::judged(stage.close(TaskEnd::Done), &baseline))
+    let env = vec![("AGENT_MAX_ATTEMPTS", (MAX_KILLS + 3).to_string())];
+    Ok(company::judged(company.play(lab, &case, kills, &env)?, &baseline))
 }
 
 fn runner(lab: &Lab, chunk: u32, count: u32) -> TestRunner {
@@ -220,7 +231,12 @@ pub fn strategy(ready: &Prepared) -> impl Strategy<Value = Case> + use<> {
         let tools = plan.tools(&given, &lab.target.examples);
         let kill = kill(&tools, longest, &lab.target, given.kind.log().is_some());
         let kills = prop::collection::vec(kill, 0..=MAX_KILLS);
-        kills.prop_map(move |kills| Case { plan: plan.clone(), kills: KillSchedule(kills) })
+        let company = prop::option::weighted(COMPANY, 0..names::COUNT).prop_map(Company);
+        (company, kills).prop_map(move |(company, kills)| Case {
+            plan: plan.clone(),
+            company,
+            kills: KillSchedule(kills),
+        })
     })
 }
 
@@ -266,7 +282,7 @@ mod tests {
     use crate::judge::verdict::Verdict;
 
     fn case() -> Case {
-        Case { plan: RandomPlan::fixed(), kills: KillSchedule::default() }
+        Case { plan: RandomPlan::fixed(), company: Company(None), kills: KillSchedule::default() }
     }
 
     fn failed() -> Played {

@@ -1,14 +1,16 @@
-//! Two and six tasks in one database, one of them killed: the others' steps and journals are untouched, those of a
-//! finished one, of one that waits and of one that was itself interrupted.
+//! Two and six tasks in one database and one folder, with ids that are easily
+//! taken for each other, one of them killed: the others' steps and journals are
+//! untouched, those of a finished one, of one that waits and of one that was
+//! itself interrupted.
 
 use std::sync::Arc;
 
-use crate::case::TASK;
+use crate::case::names;
 use crate::error::LabError;
-use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Evidence, Expect, RunRecord, TaskEnd};
+use crate::play::company;
 use crate::play::method::Method;
-use crate::play::prepared::{Prepared, task_names};
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::{HOLD, Stage};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
@@ -16,7 +18,7 @@ use crate::schedule::{CrashPoint, Kill, KillSchedule};
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
     name: "neighbours",
-    about: "two and six tasks in one database, one killed: the others are untouched",
+    about: "tasks with nearly the same id in one database, one killed: the others are untouched",
     scenarios,
 };
 
@@ -25,29 +27,36 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let steps = ready.own_steps();
     let points = CrashPoint::of_contract(ready.case.steps.len());
     let own = points.iter().filter(|point| point.step.is_some_and(|step| steps.contains(&step)));
-    let mut all: Vec<Scenario> = own.map(|point| apart(ready, point, 2)).collect();
+    let mut all: Vec<Scenario> = own.enumerate().map(|(i, point)| apart(ready, point, "two", names::pair(i))).collect();
     if ready.case.example_of.is_none() {
-        let late = points.iter().filter(|point| point.step == Some(last));
-        all.extend(late.clone().map(|point| apart(ready, point, 6)));
-        all.extend(late.map(|point| together(ready, point)));
+        let late = points.iter().filter(|point| point.step == Some(last)).enumerate();
+        all.extend(late.clone().map(|(i, point)| apart(ready, point, "six", names::six(i))));
+        all.extend(late.map(|(i, point)| together(ready, point, names::pair(i))));
     }
     Ok(all)
 }
 
 /// One after another, so that every change has one suspect.
-fn apart(ready: &Arc<Prepared>, point: &CrashPoint, count: usize) -> Scenario {
+fn apart(ready: &Arc<Prepared>, point: &CrashPoint, count: &str, tasks: Vec<String>) -> Scenario {
     let what = format!("{count} tasks, {point}");
-    let title = format!("{count} tasks in one database, one killed at {point}, all resumed");
+    let title = format!("tasks {}, the first killed at {point}, all resumed", listed(&tasks));
     let schedule = KillSchedule::points([point]);
     let point = point.clone();
-    let play = move |ready: &Prepared| play_apart(ready, &point, count);
+    let play = move |ready: &Prepared| play_apart(ready, &point, &tasks);
     Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
-fn play_apart(ready: &Prepared, point: &CrashPoint, count: usize) -> Result<Played, LabError> {
-    let tasks = task_names(count);
-    let mut stage = Stage::new(&ready.lab, &ready.case, &tasks)?;
-    let (finished, rest) = tasks[1..].split_at((count - 1) / 2);
+fn listed(tasks: &[String]) -> String {
+    tasks.iter().map(|task| format!("`{task}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn play_apart(ready: &Prepared, point: &CrashPoint, tasks: &[String]) -> Result<Played, LabError> {
+    if let Some(refused) = company::refused(ready, tasks)? {
+        return Ok(refused);
+    }
+    let first = &tasks[0];
+    let mut stage = Stage::new(&ready.lab, &ready.case, tasks)?;
+    let (finished, rest) = tasks[1..].split_at((tasks.len() - 1) / 2);
     let (waiting, interrupted) = rest.split_at(rest.len() - 1);
     for task in finished {
         stage.run(task, None, Expect::Ends(0), &[])?;
@@ -56,37 +65,39 @@ fn play_apart(ready: &Prepared, point: &CrashPoint, count: usize) -> Result<Play
         let kill = Kill::Point(CrashPoint::new("after_effect", ready.last_step()));
         stage.run(task, Some(&kill), Expect::Dies, &[])?;
     }
-    stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
+    stage.run(first, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     for task in waiting {
         stage.run(task, None, Expect::Ends(0), &[])?;
     }
-    stage.run(TASK, None, Expect::Ends(0), &[])?;
+    stage.run(first, None, Expect::Ends(0), &[])?;
     for task in interrupted {
         stage.run(task, None, Expect::Ends(0), &[])?;
     }
-    judged(ready, stage.close(TaskEnd::Done), count)
+    judged(ready, stage.close(TaskEnd::Done))
 }
 
 /// At the same time: a neighbour is at work while the task is killed.
-fn together(ready: &Arc<Prepared>, point: &CrashPoint) -> Scenario {
+fn together(ready: &Arc<Prepared>, point: &CrashPoint, tasks: Vec<String>) -> Scenario {
     let what = format!("together, {point}");
-    let title = format!("killed at {point} while a neighbour is at work, resumed");
+    let title = format!("tasks {}, the first killed at {point} while the other is at work, resumed", listed(&tasks));
     let schedule = KillSchedule::points([point]);
     let point = point.clone();
-    let play = move |ready: &Prepared| play_together(ready, &point);
+    let play = move |ready: &Prepared| play_together(ready, &point, &tasks);
     Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
-fn play_together(ready: &Prepared, point: &CrashPoint) -> Result<Played, LabError> {
-    let tasks = task_names(2);
-    let neighbour = &tasks[1];
-    let mut stage = Stage::new(&ready.lab, &ready.case, &tasks)?;
+fn play_together(ready: &Prepared, point: &CrashPoint, tasks: &[String]) -> Result<Played, LabError> {
+    if let Some(refused) = company::refused(ready, tasks)? {
+        return Ok(refused);
+    }
+    let (first, neighbour) = (&tasks[0], &tasks[1]);
+    let mut stage = Stage::new(&ready.lab, &ready.case, tasks)?;
     let delay = [("AGENT_STEP_DELAY", HOLD.to_string())];
     let (running, _) = stage.start_and_wait(neighbour, 0, &delay)?;
-    let killed = stage.start(TASK, &[("AGENT_CRASH_AT", point.to_string())])?;
+    let killed = stage.start(first, &[("AGENT_CRASH_AT", point.to_string())])?;
     let outcome = stage.sandbox.finish(killed)?;
     stage.record(RunRecord {
-        task: TASK.to_owned(),
+        task: first.clone(),
         kill: Some(Kill::Point(point.clone())),
         expect: Expect::Dies,
         outcome,
@@ -94,50 +105,11 @@ fn play_together(ready: &Prepared, point: &CrashPoint) -> Result<Played, LabErro
         after: None,
     });
     stage.finish(neighbour, running, Expect::Ends(0), true)?;
-    stage.run(TASK, None, Expect::Ends(0), &[])?;
-    judged(ready, stage.close(TaskEnd::Done), tasks.len())
+    stage.run(first, None, Expect::Ends(0), &[])?;
+    judged(ready, stage.close(TaskEnd::Done))
 }
 
-fn judged(ready: &Prepared, evidence: Evidence, count: usize) -> Result<Played, LabError> {
-    let baseline = ready.baseline_of_tasks(count)?;
-    let untouched = untouched(&evidence);
-    let mut played = Played::judged(evidence, &baseline);
-    played.and("neighbours_untouched", untouched);
-    Ok(played)
-}
-
-/// Between two looks at rest only tasks that had a run in between may change.
-fn untouched(evidence: &Evidence) -> Verdict {
-    let mut complaints = Vec::new();
-    let mut before = &evidence.created.tables;
-    let mut at_work = Vec::new();
-    for (i, run) in evidence.runs.iter().enumerate() {
-        at_work.push(&run.task);
-        let Some(after) = &run.after else { continue };
-        for task in evidence.tasks.iter().filter(|task| !at_work.contains(task)) {
-            if before.only(task) != after.tables.only(task) {
-                complaints.push(format!("{} changed the task {task}", evidence.label(i)));
-            }
-        }
-        before = &after.tables;
-        at_work.clear();
-    }
-    Verdict::of(&complaints)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Story;
-
-    #[test]
-    fn a_run_that_touches_a_neighbour_is_rejected() {
-        let mut story = Story::killed_at("after_effect:1");
-        story.evidence.tasks.push("t2".to_owned());
-        assert!(untouched(&story.evidence).holds());
-        let mut event = story.event("step_recovered", 0).clone();
-        event.task = "t2".to_owned();
-        story.last().tables.events.push(event);
-        assert!(!untouched(&story.evidence).holds());
-    }
+fn judged(ready: &Prepared, evidence: Evidence) -> Result<Played, LabError> {
+    let baseline = ready.baseline_of_tasks(&evidence.tasks)?;
+    Ok(company::judged(evidence, &baseline))
 }

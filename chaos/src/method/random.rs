@@ -6,14 +6,12 @@ use std::sync::Arc;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use crate::case::TASK;
 use crate::error::LabError;
 use crate::judge::verdict::{Verdict, VerdictKind};
-use crate::look::evidence::TaskEnd;
+use crate::play::company::Company;
 use crate::play::method::Method;
 use crate::play::prepared::Prepared;
-use crate::play::scenario::{Played, Scenario, play_schedule};
-use crate::play::stage::Stage;
+use crate::play::scenario::{Played, Scenario};
 use crate::schedule::{Kill, KillSchedule};
 
 /// See the file's head.
@@ -28,6 +26,9 @@ const MAX_TRIALS: usize = 24;
 
 /// Scenarios for a plan and for a tool's own example; the inbox gets half of a plan's.
 const BATCHES: (usize, usize) = (4, 1);
+
+/// One trial in so many has a neighbour that is easily taken for the task.
+const ALONE: usize = 4;
 
 /// Fewer hits than this are too few.
 const MIN_HITS: usize = 4;
@@ -57,29 +58,37 @@ fn play(ready: &Prepared, batch: usize) -> Result<Played, LabError> {
     while hits < HITS && trials < MAX_TRIALS {
         trials += 1;
         let schedule = delays(&mut luck, seconds);
-        let mut stage = Stage::single(&ready.lab, &ready.case)?;
-        play_schedule(&mut stage, TASK, &schedule, &[], &|_| Vec::new())?;
-        let evidence = stage.close(TaskEnd::Done);
-        let first = &evidence.runs[0];
+        let company = company(ready, batch, trials)?;
+        let evidence = company.play(&ready.lab, &ready.case, &schedule, &Vec::new())?;
+        let first = &evidence.runs[company.tasks().len() - 1];
         hits += usize::from(first.was_killed());
         if !first.was_killed() {
             // The machine is faster now than when the baseline was played.
             seconds = seconds.min(first.outcome.seconds());
         }
-        let trial = Played::judged(evidence, &ready.baseline);
+        let trial = company.judge(ready, evidence)?;
         sum.cycles += trial.cycles;
         sum.checked += trial.checked;
         let failed = trial.verdict() != VerdictKind::Holds;
         sum.evidence = trial.evidence;
         if failed {
             sum.findings = trial.findings;
-            sum.subject = Some(format!("random/{name}/{schedule}"));
+            sum.subject = Some(format!("random/{name}/{company}{schedule}"));
             return Ok(sum);
         }
     }
     sum.note = Some(format!("{hits} of {trials} kills hit, the others came too late"));
     sum.and("enough_hits", enough(hits, trials));
     Ok(sum)
+}
+
+/// Of each batch a few trials have company, each another one.
+fn company(ready: &Prepared, batch: usize, trial: usize) -> Result<Company, LabError> {
+    if !trial.is_multiple_of(ALONE) {
+        return Ok(Company(None));
+    }
+    let nth = batch * MAX_TRIALS / ALONE + trial / ALONE;
+    Company::welcome(ready, nth)
 }
 
 /// How long a run takes: the quicker one of the two clean runs.

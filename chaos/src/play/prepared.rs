@@ -26,13 +26,7 @@ pub struct Prepared {
     pub second: Evidence,
     /// The crash points.
     pub discovery: Discovery,
-    of_tasks: Mutex<BTreeMap<usize, Arc<Baseline>>>,
-}
-
-/// `t1` to `t<count>`.
-#[must_use]
-pub fn task_names(count: usize) -> Vec<String> {
-    (1..=count).map(|number| format!("t{number}")).collect()
+    of_tasks: Mutex<BTreeMap<Vec<String>, Arc<Baseline>>>,
 }
 
 impl Prepared {
@@ -71,20 +65,23 @@ impl Prepared {
         sound(&self.baseline.evidence) && sound(&self.second)
     }
 
-    /// The baseline of the tasks `t1` to `t<count>` of this plan in one database; played once, then kept.
+    /// The baseline of these tasks of the plan in one database; played once, then
+    /// kept, whatever their order.
     ///
     /// # Errors
     /// The lab's own failures.
-    pub fn baseline_of_tasks(&self, count: usize) -> Result<Arc<Baseline>, LabError> {
+    pub fn baseline_of_tasks(&self, tasks: &[String]) -> Result<Arc<Baseline>, LabError> {
+        let mut key = tasks.to_vec();
+        key.sort();
         let mut kept = self.of_tasks.lock().map_err(|_| LabError::poisoned())?;
-        if let Some(baseline) = kept.get(&count) {
+        if let Some(baseline) = kept.get(&key) {
             return Ok(Arc::clone(baseline));
         }
-        let evidence = clean_run(&self.lab, &self.case, &task_names(count), &Vec::new())?;
+        let evidence = clean_run(&self.lab, &self.case, tasks, &Vec::new())?;
         let mut baseline = baseline_of(evidence, None);
         baseline.comparable.clone_from(&self.baseline.comparable);
         let baseline = Arc::new(baseline);
-        kept.insert(count, Arc::clone(&baseline));
+        kept.insert(key, Arc::clone(&baseline));
         Ok(baseline)
     }
 

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::case::TASK;
 use crate::case::plan::PlanCase;
 use crate::case::random::RandomPlan;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
-use crate::look::evidence::{Evidence, TaskEnd};
+use crate::look::evidence::Evidence;
 use crate::look::lab::Lab;
 use crate::method::{self, fuzz};
+use crate::play::company::Company;
 use crate::play::prepared::Prepared;
-use crate::play::scenario::{Done, Played, Scenario, play_schedule};
-use crate::play::stage::Stage;
+use crate::play::scenario::{Done, Played, Scenario};
 use crate::schedule::{Kill, KillSchedule};
 
 /// The method's name of a bare schedule.
@@ -68,19 +67,20 @@ fn baseline(ready: &Arc<Prepared>) -> Result<Scenario, LabError> {
 
 /// A case that fuzzing has found: plan and schedule are both in the subject.
 fn fuzzed(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], plan: &RandomPlan, what: &str) -> Result<Scenario, LabError> {
-    let kills: KillSchedule = what.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
+    let (company, kills) = Company::parse(what);
+    let kills: KillSchedule = kills.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
     let given = plans.first().ok_or_else(|| LabError::Usage("there is no plan".to_owned()))?;
     let case = plan.build(given, &lab.target.examples)?;
     let schedule = kills.clone();
     let lab = Arc::clone(lab);
     Ok(Scenario {
-        id: format!("fuzz/{plan}/{kills}"),
+        id: format!("fuzz/{plan}/{company}{kills}"),
         method: "fuzz",
         plan: plan.to_string(),
         title: format!("a random plan under the schedule {kills}"),
         cell: None,
         schedule: kills,
-        play: Box::new(move || fuzz::play_case(&lab, &case, &schedule)),
+        play: Box::new(move || fuzz::play_case(&lab, &case, company, &schedule)),
     })
 }
 
@@ -92,26 +92,25 @@ fn bare(lab: &Arc<Lab>, case: &Arc<PlanCase>, text: &str, jobs: usize) -> Result
 }
 
 fn of_schedule(ready: &Arc<Prepared>, text: &str) -> Result<Scenario, LabError> {
-    let schedule: KillSchedule = text.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
+    let (company, kills) = Company::parse(text);
+    let schedule: KillSchedule = kills.parse().map_err(|e| LabError::Usage(format!("{e}")))?;
     let kills = schedule.clone();
     let title = format!("killed by the schedule {schedule}, resumed");
-    let play = move |ready: &Prepared| play(ready, &kills);
-    Ok(Scenario::new(NAME, ready, &schedule.to_string(), title, play).kills(schedule))
+    let play = move |ready: &Prepared| play(ready, company, &kills);
+    Ok(Scenario::new(NAME, ready, text, title, play).kills(schedule))
 }
 
 /// Plays any schedule on a plan and judges it.
 ///
 /// # Errors
 /// The lab's own failures.
-pub fn play(ready: &Prepared, schedule: &KillSchedule) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+pub fn play(ready: &Prepared, company: Company, schedule: &KillSchedule) -> Result<Played, LabError> {
     // Many kills may hit one step; the attempt limit is not what is tested here.
     let limit = (schedule.0.len() + 3).to_string();
-    let env = [("AGENT_MAX_ATTEMPTS", limit)];
-    play_schedule(&mut stage, TASK, schedule, &env, &|_| Vec::new())?;
-    let evidence = stage.close(TaskEnd::Done);
+    let env = vec![("AGENT_MAX_ATTEMPTS", limit)];
+    let evidence = company.play(&ready.lab, &ready.case, schedule, &env)?;
     let (hit, excused) = hit(&evidence, schedule);
-    let mut played = Played::judged(evidence, &ready.baseline);
+    let mut played = company.judge(ready, evidence)?;
     played.and("hit", hit);
     played.unreachable = excused;
     if excused {
@@ -125,7 +124,9 @@ pub fn play(ready: &Prepared, schedule: &KillSchedule) -> Result<Played, LabErro
 /// the same schedule has let its step be committed; `true` where that is so.
 fn hit(evidence: &Evidence, schedule: &KillSchedule) -> (Verdict, bool) {
     let mut excused = false;
-    for (i, kill) in schedule.0.iter().enumerate() {
+    let own: Vec<usize> = (0..evidence.runs.len()).filter(|&i| evidence.runs[i].task == evidence.tasks[0]).collect();
+    for (nth, kill) in schedule.0.iter().enumerate() {
+        let i = own.get(nth).copied().unwrap_or(evidence.runs.len());
         let run = evidence.runs.get(i).filter(|run| run.kill.as_ref() == Some(kill));
         let delivered = run.is_some_and(|run| match kill {
             Kill::Signal { .. } => run.signalled,
@@ -134,7 +135,7 @@ fn hit(evidence: &Evidence, schedule: &KillSchedule) -> (Verdict, bool) {
         if delivered {
             continue;
         }
-        if run.is_some() && i > 0 && was_committed(evidence, i, kill) {
+        if run.is_some() && nth > 0 && was_committed(evidence, i, kill) {
             excused = true;
             continue;
         }
@@ -155,6 +156,6 @@ fn was_committed(evidence: &Evidence, i: usize, kill: &Kill) -> bool {
         Kill::Delay(_) | Kill::Call(_) => None,
     };
     let before = evidence.runs[i - 1].after.as_ref().map(|after| &after.tables);
-    let row = before.zip(step).and_then(|(tables, step)| tables.step(TASK, step));
+    let row = before.zip(step).and_then(|(tables, step)| tables.step(&evidence.tasks[0], step));
     row.is_some_and(|row| row.status == "done")
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::agent::process::{Env, Launch, Outcome, Running};
-use crate::case::TASK;
 use crate::contract::{DB_FILE, DB_SUFFIXES};
 use crate::crash::{Frame, counts, traced};
 use crate::error::LabError;
@@ -40,16 +39,21 @@ pub(super) struct Pair {
     pub(super) stalled: Option<String>,
 }
 
-/// Freezes a run of [`TASK`] before its call number `at` while a run of `task` goes to its end; nothing where it has no
-/// such call.
+/// Freezes a run of the first task before its call number `at` while a run of the
+/// second one goes to its end; nothing where it has no such call.
 ///
 /// # Errors
 /// The lab's own failures.
-pub(super) fn freeze(ready: &Prepared, sandbox: &mut Sandbox, at: usize, task: &str) -> Result<Option<Pair>, LabError> {
+pub(super) fn freeze(
+    ready: &Prepared,
+    sandbox: &mut Sandbox,
+    at: usize,
+    tasks: [&str; 2],
+) -> Result<Option<Pair>, LabError> {
     let world = sandbox.world();
     let scratch = tempfile::Builder::new().prefix(crate::agent::stray::PREFIX).tempdir_in(&ready.lab.root);
     let scratch = scratch.map_err(LabError::io("create a folder in", &ready.lab.root))?;
-    let (words, others) = (ready.case.kind.words(TASK), ready.case.kind.words(task));
+    let [words, others] = tasks.map(|task| ready.case.kind.words(task));
     let line = || ["--db", DB_FILE].into_iter().chain(others.iter().map(String::as_str));
     let launch = || Launch::new(&ready.lab.target, line(), &world, &scratch.path().join("other"));
     let mut recorder = Recorder::new(&world)?;

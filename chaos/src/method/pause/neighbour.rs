@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::freeze::{NAME, freeze, is_of_database, missed};
 use crate::agent::process::{Env, Outcome};
-use crate::case::TASK;
+use crate::case::names;
 use crate::crash::{Frame, Tape, record};
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
@@ -13,7 +13,7 @@ use crate::look::evidence::{Baseline, Evidence, Expect, RunRecord, TaskEnd};
 use crate::look::sandbox::Sandbox;
 use crate::look::snapshot::Snapshot;
 use crate::look::tables::Tables;
-use crate::play::prepared::{Prepared, task_names};
+use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill};
@@ -39,11 +39,12 @@ pub(super) fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError
 }
 
 fn beside(ready: &Prepared) -> Result<Beside, LabError> {
-    let tasks = task_names(2);
+    // What belongs to the frozen one begins with the other's id.
+    let tasks = names::prefixed();
     let mut stage = Stage::new(&ready.lab, &ready.case, &tasks)?;
     let kill = Kill::Point(CrashPoint::new("before_effect", ready.last_step()));
     stage.run(&tasks[1], Some(&kill), Expect::Dies, &[])?;
-    let tape = record(&ready.lab, &mut stage.sandbox, &["run", TASK], &Env::new())?;
+    let tape = record(&ready.lab, &mut stage.sandbox, &["run", &tasks[0]], &Env::new())?;
     Ok(Beside { before: stage.close(TaskEnd::Done), tape })
 }
 
@@ -59,12 +60,12 @@ fn play(ready: &Prepared, beside: &Beside, at: usize) -> Result<Played, LabError
     let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
     beside.tape.images[0].write(&sandbox.world())?;
     let mut evidence = beside.before.clone();
-    let neighbour = evidence.tasks[1].clone();
-    let Some(pair) = freeze(ready, &mut sandbox, at, &neighbour)? else { return Ok(missed(at)) };
+    let (first, neighbour) = (evidence.tasks[0].clone(), evidence.tasks[1].clone());
+    let Some(pair) = freeze(ready, &mut sandbox, at, [&first, &neighbour])? else { return Ok(missed(at)) };
     evidence.runs.push(run(&neighbour, pair.other, None));
-    evidence.runs.push(run(TASK, pair.frozen, Some(sandbox.look()?)));
+    evidence.runs.push(run(&first, pair.frozen, Some(sandbox.look()?)));
     evidence.strays = sandbox.strays();
-    let baseline = ready.baseline_of_tasks(evidence.tasks.len())?;
+    let baseline = ready.baseline_of_tasks(&evidence.tasks)?;
     let undisturbed = undisturbed(&evidence, &baseline);
     let mut played = Played::judged(evidence, &baseline);
     played.and("undisturbed", undisturbed);
@@ -80,8 +81,9 @@ fn run(task: &str, outcome: Outcome, after: Option<Snapshot>) -> RunRecord {
 /// The frozen run has journaled what a run does that has no neighbour: no attempt has failed for another task's
 /// recovery.
 fn undisturbed(evidence: &Evidence, baseline: &Baseline) -> Verdict {
+    let task = &evidence.tasks[0];
     let events = |tables: &Tables| -> Vec<(String, Option<usize>)> {
-        tables.events_of(TASK).map(|event| (event.kind.clone(), event.step)).collect()
+        tables.events_of(task).map(|event| (event.kind.clone(), event.step)).collect()
     };
     let (is, must) = (events(&evidence.last().tables), events(&baseline.last().tables));
     if is == must {
@@ -89,7 +91,7 @@ fn undisturbed(evidence: &Evidence, baseline: &Baseline) -> Verdict {
     }
     let at = is.iter().zip(&must).take_while(|(is, must)| is == must).count();
     let shown = is.get(at).map_or_else(|| "nothing more".to_owned(), |(kind, step)| format!("{kind} {step:?}"));
-    Verdict::Violated(format!("event {} of {TASK} is {shown}, although nothing was done to it", at + 1))
+    Verdict::Violated(format!("event {} of {task} is {shown}, although nothing was done to it", at + 1))
 }
 
 #[cfg(test)]

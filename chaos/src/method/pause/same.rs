@@ -57,7 +57,7 @@ fn scenario(ready: &Arc<Prepared>, taped: &Arc<Taped>, at: usize) -> Scenario {
 fn play(ready: &Prepared, taped: &Taped, at: usize) -> Result<Played, LabError> {
     let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
     taped.tape.images[0].write(&sandbox.world())?;
-    let Some(pair) = freeze(ready, &mut sandbox, at, TASK)? else { return Ok(missed(at)) };
+    let Some(pair) = freeze(ready, &mut sandbox, at, [TASK; 2])? else { return Ok(missed(at)) };
     let mut past = taped.past.clone();
     past.runs.push(contender(pair.other, None));
     past.runs.push(contender(pair.frozen, Some(sandbox.look()?)));
