@@ -29,7 +29,7 @@ pub fn key(db: Option<&[u8]>, wal: Option<&[u8]>) -> u64 {
     let read = wal.and_then(read);
     match (&read, wal) {
         (Some(read), Some(wal)) => wal[..read.len].hash(&mut hasher),
-        // A log without a commit is none, but how it was begun may matter to who opens it.
+        // A log without a commit counts as none, but how it was begun may matter to who opens it.
         (_, wal) => wal.map(|wal| wal.len().min(HEADER + 1)).hash(&mut hasher),
     }
     let Some(read) = read else {

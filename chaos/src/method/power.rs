@@ -56,7 +56,7 @@ struct Course {
     trail: Trail,
     /// What was before its first run.
     created: Past,
-    /// The first process that is no `create`.
+    /// The first process that is not `create`.
     first_run: usize,
     /// The folder that the run before the last one left, where it was killed.
     killed: Option<Snapshot>,

@@ -123,7 +123,8 @@ impl Gate {
     pub(super) fn open(place: &Place) -> Result<Self, StoreError> {
         let path = place.beside(ID);
         let file = match OpenOptions::new().write(true).open(&path) {
-            // Another user's file can be replaced by who may write in the folder, and has to be: it is no secret.
+            // Another user's file can be replaced by who may write in the folder, and has to be: nothing in it is
+            // secret.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 fs::remove_file(&path).and_then(|()| make(&path, place))
             }

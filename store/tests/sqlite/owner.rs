@@ -20,8 +20,8 @@ fn killed_at_work(path: &Path) {
     assert!(fs::metadata(with(path, "-wal")).unwrap().len() > 32);
 }
 
-/// A restore by `cp` was undone without a word by the WAL that still lay there; or the copy was damaged by it; or a task
-/// that was not in the copy was "done".
+/// A restore by `cp` was undone without a word by the WAL that still lay there; or the copy was damaged by it; or a
+/// task that was not in the copy was "done".
 #[rstest]
 fn a_database_that_is_put_in_the_place_of_another_does_not_get_its_wal(
     #[values("a backup", "a copy", "a copy of one at work", "another database")] what: &str,
@@ -103,8 +103,8 @@ fn a_wal_of_another_program_has_a_way_out() {
     }
 }
 
-/// The database was moved away, and its WAL stayed. A `create` at the old name deleted it, with all that had been committed
-/// last.
+/// The database was moved away, and its WAL stayed. A `create` at the old name deleted it, with all that had been
+/// committed last.
 #[test]
 fn a_wal_without_its_database_is_never_deleted() {
     for emptied in [false, true] {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::swept::is_swept;
 use super::text::Pieces;
 
 /// Longest file and longest function, in lines.
@@ -76,7 +75,7 @@ pub(super) fn check(path: &str, text: &str, pieces: &Pieces) -> Vec<String> {
     }
     let commented: BTreeSet<usize> = pieces.comments.iter().map(|comment| comment.line).collect();
     for (number, line) in (1..).zip(text.lines()).filter(|(number, _)| commented.contains(number)) {
-        if is_swept(path) && line.chars().count() > COMMENT_WIDTH {
+        if line.chars().count() > COMMENT_WIDTH {
             broken.push(format!("{path}:{number}: a comment is wrapped at {COMMENT_WIDTH} characters"));
         }
     }
