@@ -50,7 +50,7 @@ pub fn clean_outcome(evidence: &Evidence) -> Verdict {
         }
     }
     let strange = last.world.keys().filter(|name| !files.contains(*name));
-    complaints.extend(strange.map(|name| format!("`{name}` is no step's result")));
+    complaints.extend(strange.map(|name| format!("`{name}` is not a step's result")));
     events(&last.tables, &mut complaints);
     Verdict::of(&complaints)
 }
@@ -170,7 +170,7 @@ mod tests {
     fn what_is_done_twice_without_a_crash_is_rejected() {
         let mut story = clean();
         story.last().world.insert("artifacts/t1-2-again.md".to_owned(), Vec::new());
-        breaks(&story, "is no step's result");
+        breaks(&story, "is not a step's result");
         let mut story = clean();
         story.last().tables.steps[1].attempts = 2;
         breaks(&story, "has 2 attempts");

@@ -14,7 +14,7 @@ pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
             complaints.push(format!("the temporary file `{name}` is left"));
         }
     }
-    // How an id that is no plain file name becomes one is the agent's choice.
+    // How an id that is not a plain file name becomes one is the agent's choice.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let odd = evidence.tasks.iter().any(|task| !task.chars().all(plain));
     for name in &last.own_files {
