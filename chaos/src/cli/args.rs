@@ -12,6 +12,7 @@ use crate::agent::folder::Folder;
 use crate::agent::target::Target;
 use crate::case::inbox;
 use crate::case::plan::PlanCase;
+use crate::crash::LAUNCH;
 use crate::error::LabError;
 use crate::judge;
 use crate::look::lab::{DEFAULT_CASES, Lab};
@@ -62,6 +63,13 @@ pub enum Command {
     List(RunArgs),
     /// Play one scenario or one kill schedule again and tell everything
     Replay(ReplayArgs),
+    /// Become an agent that stops for the tracer
+    #[command(hide = true, name = LAUNCH)]
+    BecomeTraced {
+        /// The agent's command
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Show the report of an earlier run, and write its pages anew
     Report {
         /// The folder that `run --out` wrote
@@ -231,6 +239,7 @@ impl TargetArgs {
         };
         let lab = Lab {
             target,
+            launcher: own_program()?,
             root: folder.path(),
             seed: self.seed.unwrap_or_else(|| rand::random_range(1..1_000_000_000)),
             cases: self.cases,
@@ -323,11 +332,14 @@ impl RunArgs {
     }
 }
 
+fn own_program() -> Result<PathBuf, LabError> {
+    let lost = |e| LabError::Internal(format!("this program does not know where it is: {e}"));
+    std::env::current_exe().map_err(lost)
+}
+
 /// The agent beside this program, as cargo builds them.
 fn workspace_agent() -> Result<PathBuf, LabError> {
-    let own = std::env::current_exe()
-        .map_err(|e| LabError::Internal(format!("this program does not know where it is: {e}")))?;
-    let beside = own.with_file_name("agent");
+    let beside = own_program()?.with_file_name("agent");
     if beside.is_file() {
         return Ok(beside);
     }

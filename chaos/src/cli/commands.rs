@@ -28,6 +28,7 @@ pub fn dispatch(command: Command) -> Result<i32, LabError> {
         Command::Run(args) => run(&args),
         Command::List(args) => list(&args),
         Command::Replay(args) => replay_one(&args),
+        Command::BecomeTraced { words } => crate::trace::become_traced(&words).map(|()| 0),
         Command::Report { dir, json } => show(&dir, json),
     }
 }

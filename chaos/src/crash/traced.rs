@@ -4,7 +4,10 @@ use crate::agent::process::{Env, Outcome, now};
 use crate::error::LabError;
 use crate::look::lab::Lab;
 use crate::look::sandbox::Sandbox;
-use crate::trace::{Recorder, Start, WRAPPER, Watch, trace};
+use crate::trace::{Recorder, Start, Watch, trace};
+
+/// The command of the lab that becomes an agent.
+pub const LAUNCH: &str = "become-traced";
 
 /// A process that was traced to its end.
 pub struct Traced {
@@ -28,7 +31,8 @@ pub fn traced(
 ) -> Result<Traced, LabError> {
     let launch = sandbox.launch(&lab.target, args, env);
     let (given, printed, deadline) = (launch.given(), launch.printed(), launch.time());
-    let begin = Start { command: launch.command(&WRAPPER)?, given, printed, deadline };
+    let begin =
+        Start { command: launch.command(&[&lab.launcher.to_string_lossy(), LAUNCH])?, given, printed, deadline };
     let started_at = now();
     let traced = trace(begin, recorder, watch)?;
     let outcome = launch.outcome(started_at, traced.ended, traced.survivors)?;

@@ -12,6 +12,8 @@ pub const DEFAULT_CASES: u32 = 256;
 pub struct Lab {
     /// The agent under test.
     pub target: Target,
+    /// This program, whose command `become-traced` starts the agent for the tracer.
+    pub launcher: PathBuf,
     /// Below which folder the scenarios' folders are made.
     pub root: PathBuf,
     /// Every random choice follows from it.

@@ -14,7 +14,6 @@ use crate::play::method::Method;
 use crate::play::model_server::ModelServer;
 use crate::play::prepared::{Prepared, baseline_of, clean_run};
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -60,7 +59,7 @@ fn plan_drift(ready: &Arc<Prepared>, point: &CrashPoint) -> Scenario {
     let schedule = KillSchedule::points([point]);
     let point = point.clone();
     let play = move |ready: &Prepared| {
-        let mut stage = Stage::single(&ready.lab, &ready.case)?;
+        let mut stage = ready.stage()?;
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
         stage.sandbox.write(PLAN_FILE, other_plan(&ready.case).as_bytes())?;
         stage.run(TASK, None, Expect::Ends(0), &[])?;
@@ -76,7 +75,7 @@ fn late_notes(ready: &Arc<Prepared>, point: &CrashPoint) -> Scenario {
     let schedule = KillSchedule::points([point]);
     let point = point.clone();
     let play = move |ready: &Prepared| {
-        let mut stage = Stage::single(&ready.lab, &ready.case)?;
+        let mut stage = ready.stage()?;
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
         for name in ready.case.kind.late() {
             stage.sandbox.write(name, inbox::LATE_TEXT.as_bytes())?;
@@ -125,7 +124,7 @@ fn foreign_result(ready: &Arc<Prepared>, point: &CrashPoint, name: String) -> Sc
 /// Ending in failure is right, and so is putting the true result in its place; calling the step done over a foreign
 /// file is not.
 fn play_foreign(ready: &Prepared, point: &CrashPoint, name: &str) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     stage.sandbox.write(name, FOREIGN)?;
     stage.run(TASK, None, Expect::Ends(2), &[])?;
@@ -229,7 +228,7 @@ fn play_world(ready: &Prepared, drift: &Drift, point: &CrashPoint) -> Result<Pla
     let server = ModelServer::start(ANSWERS[0])?;
     let with_model = drift.word == "model";
     let env = if with_model { model_env(&server) } else { Vec::new() };
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &env)?;
     // What was committed stands, what was not is made anew from the new world.
     let committed = stage.last().tables.is_done(TASK, drift.root);

@@ -10,7 +10,7 @@ use crate::look::evidence::TaskEnd;
 use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario, play_schedule};
-use crate::play::stage::{HOLD, Stage};
+use crate::play::stage::HOLD;
 use crate::schedule::{Kill, KillSchedule, Sign};
 
 /// See the file's head.
@@ -41,7 +41,7 @@ fn scenario(ready: &Arc<Prepared>, kill: Kill) -> Scenario {
 fn play(ready: &Prepared, schedule: &KillSchedule) -> Result<Played, LabError> {
     let mut last = Played::default();
     for hold in HOLDS {
-        let mut stage = Stage::single(&ready.lab, &ready.case)?;
+        let mut stage = ready.stage()?;
         stage.hold = hold;
         play_schedule(&mut stage, TASK, schedule, &[], &|_| Vec::new())?;
         last = Played::judged(stage.close(TaskEnd::Done), &ready.baseline);

@@ -57,7 +57,7 @@ fn scenario(ready: &Arc<Prepared>, damage: Damage, points: &[CrashPoint]) -> Sce
     let rest = KillSchedule::points(&points[1..]);
     let first = Kill::Point(points[0].clone());
     let play = move |ready: &Prepared| {
-        let mut stage = Stage::single(&ready.lab, &ready.case)?;
+        let mut stage = ready.stage()?;
         stage.run(TASK, Some(&first), Expect::Dies, &[])?;
         stage.damage_log(|sandbox| damage.apply(sandbox))?;
         let recorded = |_| ready.discovery.damaged.get(&damage).cloned().unwrap_or_default();
@@ -71,7 +71,7 @@ fn scenario(ready: &Arc<Prepared>, damage: Damage, points: &[CrashPoint]) -> Sce
 fn finished(ready: &Arc<Prepared>, damage: Damage) -> Scenario {
     let title = format!("finished, {}, run again twice", damage.about());
     let play = move |ready: &Prepared| {
-        let mut stage = Stage::single(&ready.lab, &ready.case)?;
+        let mut stage = ready.stage()?;
         stage.run(TASK, None, Expect::Ends(0), &[])?;
         stage.damage_log(|sandbox| damage.apply(sandbox))?;
         stage.run(TASK, None, Expect::Ends(0), &[])?;
@@ -84,7 +84,7 @@ fn finished(ready: &Arc<Prepared>, damage: Damage) -> Scenario {
 fn without_report(ready: &Arc<Prepared>) -> Scenario {
     let title = "finished, report and log removed, run again twice".to_owned();
     let play = |ready: &Prepared| {
-        let mut stage = Stage::single(&ready.lab, &ready.case)?;
+        let mut stage = ready.stage()?;
         stage.run(TASK, None, Expect::Ends(0), &[])?;
         if let Some(report) = ready.case.kind.report(TASK) {
             let report = stage.sandbox.world().join(report);

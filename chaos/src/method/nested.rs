@@ -1,8 +1,6 @@
-//! Every ordered pair of points: killed, killed again in the resume, resumed. The second kill is any point of the
-//! contract and any point that the recorded resume has shown; only so recovery and a tool's dedup path are killed in.
-//!
-//! A second point of the contract that the resume does not pass, because its step was committed before the first kill,
-//! is unreachable by design: then the resume must go through.
+//! Every ordered pair of points: killed, killed again in the resume, resumed. The second kill is any point that the
+//! recorded resume has shown, and any of the contract in a step that the first kill has left open; only so recovery and
+//! a tool's dedup path are killed in.
 
 use std::sync::{Arc, Mutex};
 
@@ -32,10 +30,7 @@ struct First {
 fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
     for point in ready.discovery.clean.iter().filter(|point| matters(ready, point)) {
-        let recorded = ready.discovery.after.get(point).map_or(&[][..], Vec::as_slice);
-        let mut seconds = CrashPoint::of_contract(ready.case.steps.len());
-        let more = recorded.iter().filter(|second| !seconds.contains(second)).cloned();
-        seconds.extend(more.collect::<Vec<_>>());
+        let mut seconds = ready.discovery.after.get(point).cloned().unwrap_or_default();
         if ready.case.kind.log().is_some() {
             seconds.retain(|second| is_of_inbox(ready, second));
         }
@@ -73,16 +68,11 @@ fn play(ready: &Prepared, first: &First, second: &KillSchedule) -> Result<Played
     let (left, known) = first.left(ready)?;
     let mut stage = Stage::after(&ready.lab, &left)?;
     let recorded = |_| ready.discovery.after.get(&first.point).cloned().unwrap_or_default();
-    let unreachable = play_schedule(&mut stage, TASK, second, &[], &recorded)?;
+    play_schedule(&mut stage, TASK, second, &[], &recorded)?;
     let mut played = Played::judged(stage.close(TaskEnd::Done), &ready.baseline);
     if known {
         // The first kill has been counted where it was played.
         played.cycles = played.cycles.saturating_sub(1);
-    }
-    played.unreachable = unreachable;
-    if unreachable {
-        let why = "the second point is unreachable by design: its step was committed before";
-        played.note = Some(why.to_owned());
     }
     Ok(played)
 }
@@ -94,7 +84,7 @@ impl First {
         if let Some(left) = &*kept {
             return Ok((Arc::clone(left), true));
         }
-        let mut stage = Stage::single(&ready.lab, &ready.case)?;
+        let mut stage = ready.stage()?;
         let kill = Kill::Point(self.point.clone());
         stage.run(TASK, Some(&kill), Expect::Dies, &[])?;
         let left = Arc::new(stage.into_left());

@@ -13,7 +13,6 @@ use crate::look::tables::Tables;
 use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -56,7 +55,7 @@ fn play(ready: &Prepared, point: Option<&CrashPoint>) -> Result<Played, LabError
 }
 
 fn play_with(ready: &Prepared, point: Option<&CrashPoint>, delay: f64) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     if let Some(point) = point {
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     }

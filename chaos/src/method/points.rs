@@ -9,7 +9,6 @@ use crate::look::evidence::TaskEnd;
 use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario, play_schedule};
-use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, KillSchedule};
 
 /// See the file's head.
@@ -30,7 +29,7 @@ fn scenario(ready: &Arc<Prepared>, point: &CrashPoint) -> Scenario {
 }
 
 fn play(ready: &Prepared, schedule: &KillSchedule) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     play_schedule(&mut stage, TASK, schedule, &[], &|_| ready.discovery.clean.clone())?;
     Ok(Played::judged(stage.close(TaskEnd::Done), &ready.baseline))
 }

@@ -10,7 +10,6 @@ use crate::look::snapshot::Snapshot;
 use crate::play::method::Method;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::Stage;
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
 /// See the file's head.
@@ -48,7 +47,7 @@ fn scenario(ready: &Arc<Prepared>, point: CrashPoint, limit: i64, set: bool) -> 
 }
 
 fn play(ready: &Prepared, point: &CrashPoint, limit: i64, set: bool) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     let mut env = Vec::new();
     if set {
         env.push(("AGENT_MAX_ATTEMPTS", limit.to_string()));

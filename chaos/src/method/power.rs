@@ -29,7 +29,6 @@ use crate::play::method::{Method, not_here};
 use crate::play::prepared::Prepared;
 use crate::play::resume::{Past, create_again, run_again};
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::Stage;
 use crate::play::taped::remark;
 use crate::schedule::{CallPoint, Kill, KillSchedule};
 use crate::trace::{self, Verb};
@@ -116,7 +115,7 @@ fn aged(ready: &Prepared, name: &str, kill_after: Option<usize>) -> Result<Cours
 
 /// In a folder that has nothing but the notes: the run creates its task.
 fn unborn(ready: &Prepared, name: &str, kill_after: Option<usize>) -> Result<Course, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     let base = Image::read(&stage.sandbox.world(), None)?;
     let (trail, killed) = runs(ready, &mut stage.sandbox, &base, kill_after)?;
     let created = Past::of(stage.close(TaskEnd::Done));

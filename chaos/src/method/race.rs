@@ -69,7 +69,7 @@ fn scenario(ready: &Arc<Prepared>, crash: Option<CrashPoint>, name: &str, contes
 }
 
 fn begin<'a>(ready: &'a Prepared, crash: Option<&CrashPoint>) -> Result<Stage<'a>, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     if let Some(point) = crash {
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     }

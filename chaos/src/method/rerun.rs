@@ -42,13 +42,13 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
 }
 
 fn done(ready: &Prepared) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     stage.run(TASK, None, Expect::Ends(0), &[])?;
     again(stage, ready, TaskEnd::Done)
 }
 
 fn resumed(ready: &Prepared) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     let kill = Kill::Point(CrashPoint::new("after_commit", ready.last_step()));
     stage.run(TASK, Some(&kill), Expect::Dies, &[])?;
     stage.run(TASK, None, Expect::Ends(0), &[])?;
@@ -56,7 +56,7 @@ fn resumed(ready: &Prepared) -> Result<Played, LabError> {
 }
 
 fn failed(ready: &Prepared) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     let once = [("AGENT_MAX_ATTEMPTS", "1".to_owned())];
     let kill = Kill::Point(CrashPoint::new("before_effect", 0));
     stage.run(TASK, Some(&kill), Expect::Dies, &once)?;
@@ -65,7 +65,7 @@ fn failed(ready: &Prepared) -> Result<Played, LabError> {
 }
 
 fn no_input(ready: &Prepared) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     for name in ready.case.files.keys().filter(|name| *name != PLAN_FILE) {
         let path = stage.sandbox.world().join(name);
         std::fs::remove_file(&path).map_err(LabError::io("remove", &path))?;
@@ -76,7 +76,7 @@ fn no_input(ready: &Prepared) -> Result<Played, LabError> {
 
 /// A note goes missing before its step, so that only the steps after it fail.
 fn no_note(ready: &Prepared) -> Result<Played, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     stage.run(TASK, Some(&Kill::Point(CrashPoint::new("after_commit", 0))), Expect::Dies, &[])?;
     let note = inbox::notes(&ready.case.files).nth(1).map(|(name, _)| stage.sandbox.world().join(name));
     if let Some(path) = note {

@@ -11,7 +11,7 @@ use crate::error::LabError;
 use crate::look::evidence::Expect;
 use crate::look::lab::Lab;
 use crate::play::pool::parallel;
-use crate::play::stage::Stage;
+use crate::play::stage::{Left, Stage};
 use crate::schedule::{CrashPoint, Kill};
 
 /// What recording runs have shown of one plan.
@@ -54,9 +54,9 @@ impl Discovery {
 ///
 /// # Errors
 /// The lab's own failures, and a recording that cannot be read.
-pub fn discover(lab: &Lab, case: &Arc<PlanCase>, jobs: usize) -> Result<Discovery, LabError> {
+pub fn discover(lab: &Lab, case: &Arc<PlanCase>, created: Option<&Left>, jobs: usize) -> Result<Discovery, LabError> {
     let mut found = Discovery::of_contract(case.steps.len());
-    let recorded = Stage::single(lab, case)?.run_recorded(None, Expect::Ends(0))?;
+    let recorded = Stage::begun(lab, case, created)?.run_recorded(None, Expect::Ends(0))?;
     found.records = recorded.is_some();
     for point in recorded.into_iter().flatten() {
         if !found.clean.contains(&point) {
@@ -64,7 +64,7 @@ pub fn discover(lab: &Lab, case: &Arc<PlanCase>, jobs: usize) -> Result<Discover
         }
     }
     let records = found.records;
-    let looks = parallel(jobs, &found.clean, |point| resume_after(lab, case, point, records))?;
+    let looks = parallel(jobs, &found.clean, |point| resume_after(lab, case, created, point, records))?;
     let mut before_effect = BTreeMap::new();
     for (point, resume) in found.clean.iter().zip(looks) {
         match (point.site.as_str(), point.step) {
@@ -114,8 +114,14 @@ struct Resume {
 
 /// Without a recording the contract still says which points a resume passes: those of the steps that were not
 /// committed.
-fn resume_after(lab: &Lab, case: &Arc<PlanCase>, point: &CrashPoint, records: bool) -> Result<Resume, LabError> {
-    let mut stage = Stage::single(lab, case)?;
+fn resume_after(
+    lab: &Lab,
+    case: &Arc<PlanCase>,
+    created: Option<&Left>,
+    point: &CrashPoint,
+    records: bool,
+) -> Result<Resume, LabError> {
+    let mut stage = Stage::begun(lab, case, created)?;
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     let left = stage.last().clone();
     let open = |point: &CrashPoint| point.step.is_some_and(|step| !left.tables.is_done(TASK, step));

@@ -9,9 +9,10 @@ use crate::case::plan::{PlanCase, StepSpec};
 use crate::error::LabError;
 use crate::look::evidence::{Baseline, Evidence, Expect, TaskEnd};
 use crate::look::lab::Lab;
+use crate::look::snapshot::Snapshot;
 use crate::look::tables::Tables;
 use crate::play::discover::{Discovery, discover};
-use crate::play::stage::Stage;
+use crate::play::stage::{Left, Stage};
 use crate::schedule::{CallPoint, CrashPoint};
 
 /// What a method has to work with.
@@ -26,6 +27,8 @@ pub struct Prepared {
     pub second: Evidence,
     /// The crash points.
     pub discovery: Discovery,
+    /// The folder after `create`, where that is the same every time.
+    created: Option<Left>,
     of_tasks: Mutex<BTreeMap<Vec<String>, Arc<Baseline>>>,
 }
 
@@ -46,7 +49,13 @@ impl Prepared {
         let second = clean_run(lab, case, &tasks, &Vec::new())?;
         let mut baseline = baseline_of(first, Some(&second));
         let sound = crate::judge::judge(&baseline.evidence, &baseline).is_empty();
-        let discovery = if sound { discover(lab, case, jobs)? } else { Discovery::of_contract(case.steps.len()) };
+        let created = if case.kind.is_created() && is_same(&baseline.evidence.created, &second.created) {
+            Some(Stage::single(lab, case)?.into_left())
+        } else {
+            None
+        };
+        let discovery =
+            if sound { discover(lab, case, created.as_ref(), jobs)? } else { Discovery::of_contract(case.steps.len()) };
         baseline.between.clone_from(&discovery.between);
         Ok(Self {
             lab: Arc::clone(lab),
@@ -54,8 +63,17 @@ impl Prepared {
             baseline,
             second,
             discovery,
+            created,
             of_tasks: Mutex::default(),
         })
+    }
+
+    /// A fresh folder with the one task [`TASK`].
+    ///
+    /// # Errors
+    /// The lab's own failures; what the agent does wrong is evidence.
+    pub fn stage(&self) -> Result<Stage<'_>, LabError> {
+        Stage::begun(&self.lab, &self.case, self.created.as_ref())
     }
 
     /// Whether the plan works without a crash, so that there is something to compare with.
@@ -122,6 +140,17 @@ impl Prepared {
         let steps = self.case.steps.iter().enumerate();
         steps.filter(|(_, step)| self.lab.target.has_effect(&step.tool)).map(|(idx, _)| idx).collect()
     }
+}
+
+/// Whether two looks differ in nothing but times and the names of processes.
+fn is_same(one: &Snapshot, other: &Snapshot) -> bool {
+    let events = |look: &Snapshot| -> Vec<_> {
+        let all = look.tables.events.iter();
+        all.map(|event| (event.seq, event.task.clone(), event.kind.clone(), event.step, event.data.clone())).collect()
+    };
+    let (rows, others) = (&one.tables, &other.tables);
+    let same_rows = (&rows.tasks, &rows.steps) == (&others.tasks, &others.steps) && events(one) == events(other);
+    same_rows && one.faults.is_empty() && (&one.world, &one.own_files) == (&other.world, &other.own_files)
 }
 
 /// The case in the words in which the agent has stored its plan for [`TASK`]; as it was where that is not a plan of one

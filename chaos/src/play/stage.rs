@@ -77,6 +77,14 @@ impl<'a> Stage<'a> {
         Self::new(lab, case, &[TASK.to_owned()])
     }
 
+    /// A folder with the one task [`TASK`]: a copy of `left`, where that is given.
+    ///
+    /// # Errors
+    /// See [`Stage::new`].
+    pub fn begun(lab: &'a Lab, case: &Arc<PlanCase>, left: Option<&Left>) -> Result<Self, LabError> {
+        left.map_or_else(|| Self::single(lab, case), |left| Self::after(lab, left))
+    }
+
     /// What has happened so far, to be continued more than once.
     #[must_use]
     pub fn into_left(self) -> Left {

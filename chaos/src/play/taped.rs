@@ -32,7 +32,7 @@ impl Taped {
     /// # Errors
     /// The lab's own failures.
     pub fn of_run(ready: &Prepared) -> Result<Self, LabError> {
-        Self::of_next(Stage::single(&ready.lab, &ready.case)?)
+        Self::of_next(ready.stage()?)
     }
 
     /// Records the next run in a stage.

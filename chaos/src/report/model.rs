@@ -69,7 +69,7 @@ pub enum Conclusion {
 }
 
 /// The sum of one method.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MethodReport {
     /// The method's name, e.g. `points`.
     pub name: String,

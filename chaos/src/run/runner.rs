@@ -12,7 +12,7 @@ use crate::judge::verdict::VerdictKind;
 use crate::look::lab::Lab;
 use crate::method::{self, BASELINE};
 use crate::play::method::Method;
-use crate::play::pool::parallel_while;
+use crate::play::pool::{parallel, parallel_while};
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Done, Scenario};
 use crate::report::model::{Conclusion, ControlReport, MethodReport, RunReport, SCHEMA, ScenarioReport};
@@ -81,12 +81,8 @@ pub fn run(
     tell: Listener<'_>,
 ) -> Result<RunReport, LabError> {
     let mut run = Run::new(lab, options);
-    let mut prepared = Vec::new();
-    for case in plans {
-        tell(&Progress::Preparing(&case.name));
-        prepared.push(Arc::new(Prepared::prepare(lab, case, options.jobs)?));
-        run.plans.push(case.name.clone());
-    }
+    run.plans.extend(plans.iter().map(|case| case.name.clone()));
+    let prepared = run.prepare(plans, tell)?;
     run.play(method_named(BASELINE)?, &prepared, Shard::WHOLE, tell)?;
     if run.scenarios.iter().any(failed) {
         return Ok(run.finish(Some(Conclusion::BaselineFailed), None));
@@ -121,11 +117,7 @@ pub fn list(
     tell: Listener<'_>,
 ) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
-    let mut prepared = Vec::new();
-    for case in plans {
-        tell(&Progress::Preparing(&case.name));
-        prepared.push(Arc::new(Prepared::prepare(lab, case, options.jobs)?));
-    }
+    let prepared = Run::new(lab, options).prepare(plans, tell)?;
     let mut index = 0;
     for method in &options.methods {
         for ready in &prepared {
@@ -187,6 +179,21 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Makes every plan ready; the row in the table says how long that takes.
+    fn prepare(&mut self, plans: &[Arc<PlanCase>], tell: Listener<'_>) -> Result<Vec<Arc<Prepared>>, LabError> {
+        let begin = Instant::now();
+        let prepared = parallel(self.options.jobs, plans, |case| {
+            tell(&Progress::Preparing(&case.name));
+            Prepared::prepare(self.lab, case, self.options.jobs.div_ceil(plans.len())).map(Arc::new)
+        })?;
+        self.methods.push(MethodReport {
+            name: "prepare".to_owned(),
+            duration_s: begin.elapsed().as_secs_f64(),
+            ..MethodReport::default()
+        });
+        Ok(prepared)
+    }
+
     /// Plays one method on every plan.
     fn play(
         &mut self,
@@ -196,10 +203,9 @@ impl<'a> Run<'a> {
         tell: Listener<'_>,
     ) -> Result<Count, LabError> {
         let begin = Instant::now();
-        let mut scenarios = Vec::new();
-        for ready in prepared {
-            scenarios.extend(method::scenarios_for(method, ready)?);
-        }
+        // Tapes are recorded here, side by side.
+        let scenarios = parallel(self.options.jobs, prepared, |ready| method::scenarios_for(method, ready))?;
+        let scenarios: Vec<Scenario> = scenarios.into_iter().flatten().collect();
         let all = scenarios.len();
         let offset = self.offset;
         let chosen: Vec<Scenario> = scenarios

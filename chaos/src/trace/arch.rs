@@ -16,22 +16,6 @@ mod here {
     #[derive(Clone, Copy)]
     pub(in crate::trace) struct Regs(libc::user_regs_struct);
 
-    /// Which of the two stops of a call this is.
-    #[derive(Clone, Copy, PartialEq, Eq)]
-    pub(in crate::trace) enum Side {
-        Entry,
-        Exit,
-        Neither,
-    }
-
-    pub(in crate::trace) fn side(pid: Pid) -> Result<Side, Errno> {
-        Ok(match ptrace::syscall_info(pid)?.op {
-            libc::PTRACE_SYSCALL_INFO_ENTRY => Side::Entry,
-            libc::PTRACE_SYSCALL_INFO_EXIT => Side::Exit,
-            _ => Side::Neither,
-        })
-    }
-
     impl Regs {
         pub(in crate::trace) fn of(pid: Pid) -> Result<Self, Errno> {
             ptrace::getregset::<NT_PRSTATUS>(pid).map(Self)
@@ -170,6 +154,9 @@ pub(super) enum Flags {
     Creat,
 }
 
+/// More numbers than any of the machines has.
+const MOST_CALLS: i64 = 1024;
+
 /// The calls that can touch a folder, by number; `None` for all others.
 #[cfg(target_os = "linux")]
 pub(super) fn shape(number: i64) -> Option<(&'static str, Shape)> {
@@ -204,6 +191,11 @@ pub(super) fn shape(number: i64) -> Option<(&'static str, Shape)> {
         c::SYS_io_uring_setup => ("io_uring_setup", Shape::Ring),
         _ => return old_shape(number),
     })
+}
+
+/// The numbers of all these calls.
+pub(super) fn shapes() -> impl Iterator<Item = (i64, Shape)> {
+    (0..MOST_CALLS).filter_map(|number| Some((number, shape(number)?.1)))
 }
 
 /// Calls that newer machines no longer have.

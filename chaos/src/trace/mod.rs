@@ -11,17 +11,17 @@
 mod arch;
 mod call;
 mod files;
+mod filter;
 mod memory;
 mod op;
 mod record;
-#[cfg(test)]
-mod tests;
 mod tracer;
 
 pub use call::{Call, Class, Done, Verb, Watch};
+pub use filter::become_traced;
 pub use op::{FileId, Op};
 pub use record::Recorder;
-pub use tracer::{Start, Traced, WRAPPER, trace};
+pub use tracer::{Start, Traced, trace};
 
 /// Whether the tracer works on this system.
 #[must_use]

@@ -8,12 +8,13 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::arch::{self, Regs, Side};
+use super::arch::{self, Regs};
 use super::call::{Class, Done, Verb, Watch};
 use super::record::{Pending, Recorder};
 use crate::agent::live;
@@ -21,16 +22,13 @@ use crate::agent::process::Ended;
 use crate::agent::stray::{GRACE, Stray};
 use crate::error::LabError;
 
-/// Waits to be traced before it becomes the agent: `read` ends when the lab closes the pipe.
-pub const WRAPPER: [&str; 4] = ["sh", "-c", "read -r _; exec \"$@\" </dev/null", "sh"];
-
 /// How long a thread may take to stand still; one that waits in the kernel for another thread of the agent cannot, and
 /// need not: it does nothing either.
 const FREEZE: Duration = Duration::from_millis(20);
 
 /// What is about to be traced.
 pub struct Start<'a> {
-    /// The agent's command, with the words of [`WRAPPER`] before it.
+    /// The agent's command, started by [`super::become_traced`].
     pub command: Command,
     /// The same for people.
     pub given: &'a str,
@@ -48,6 +46,8 @@ pub struct Traced {
     pub survivors: Vec<Stray>,
     /// The most threads and children that were there at the same time.
     pub threads: usize,
+    /// How often one of them was stopped.
+    pub stops: usize,
 }
 
 /// Runs the agent to its end and tells `watch` of every call that touches the recorder's folder.
@@ -78,7 +78,8 @@ fn start(begin: Start<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + Sen
         | Options::PTRACE_O_TRACECLONE
         | Options::PTRACE_O_TRACEFORK
         | Options::PTRACE_O_TRACEVFORK
-        | Options::PTRACE_O_TRACEEXEC;
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_TRACESECCOMP;
     ptrace::seize(leader, options).map_err(failed("take hold of the agent"))?;
     drop(child.stdin.take());
     let hung = AtomicBool::new(false);
@@ -89,6 +90,7 @@ fn start(begin: Start<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + Sen
         tasks: BTreeMap::from([(leader.as_raw(), None)]),
         stops: VecDeque::new(),
         threads: 1,
+        count: 0,
         ended: None,
         over: None,
         survivors: Vec::new(),
@@ -113,7 +115,7 @@ fn start(begin: Start<'_>, recorder: &mut Recorder, watch: &mut (dyn Watch + Sen
         return Err(error);
     }
     let ended = if hung.into_inner() { Ended::Hung } else { tracer.ended.unwrap_or(Ended::Hung) };
-    Ok(Traced { ended, survivors: std::mem::take(&mut tracer.survivors), threads: tracer.threads })
+    Ok(Traced { ended, survivors: std::mem::take(&mut tracer.survivors), threads: tracer.threads, stops: tracer.count })
 }
 
 /// A call between its two stops.
@@ -134,6 +136,7 @@ struct Tracer<'a> {
     /// Stops that came while the threads were made to stand still.
     stops: VecDeque<WaitStatus>,
     threads: usize,
+    count: usize,
     ended: Option<Ended>,
     /// When the leader was seen to have ended before the others.
     over: Option<Instant>,
@@ -168,17 +171,13 @@ impl Tracer<'_> {
                 other => other.map_err(failed("wait (a real-time signal, perhaps)"))?,
             },
         };
+        self.count += 1;
         match status {
             WaitStatus::Exited(..) | WaitStatus::Signaled(..) => self.gone(status),
-            WaitStatus::PtraceSyscall(pid) => self.syscall(pid)?,
-            WaitStatus::PtraceEvent(pid, ..) => {
-                self.known(pid);
-                resume(pid, None)?;
-            }
-            WaitStatus::Stopped(pid, signal) => {
-                self.known(pid);
-                resume(pid, Some(signal))?;
-            }
+            WaitStatus::PtraceEvent(pid, _, libc::PTRACE_EVENT_SECCOMP) => self.call(pid, Self::entry)?,
+            WaitStatus::PtraceSyscall(pid) => self.call(pid, Self::exit)?,
+            WaitStatus::PtraceEvent(pid, ..) => self.resume(pid, None)?,
+            WaitStatus::Stopped(pid, signal) => self.resume(pid, Some(signal))?,
             _ => {}
         }
         Ok(!self.tasks.is_empty())
@@ -228,20 +227,25 @@ impl Tracer<'_> {
         }
     }
 
-    fn syscall(&mut self, pid: Pid) -> Result<(), LabError> {
+    /// One of the two stops of a call.
+    fn call(&mut self, pid: Pid, stop: fn(&mut Self, Pid) -> Result<Verb, LabError>) -> Result<(), LabError> {
         self.known(pid);
-        let verb = match arch::side(pid) {
-            Ok(Side::Entry) => self.entry(pid),
-            Ok(Side::Exit) => self.exit(pid),
-            Ok(Side::Neither) => Ok(Verb::Go),
-            Err(Errno::ESRCH) => return Ok(()), // Killed meanwhile; its end comes next.
-            Err(errno) => return Err(failed("look at a call")(errno)),
-        }?;
-        if verb == Verb::Kill {
+        if stop(self, pid)? == Verb::Kill {
             self.kill();
             return Ok(());
         }
-        resume(pid, None)
+        self.resume(pid, None)
+    }
+
+    /// Lets a thread go on: to the end of the call that it is making, or to the next one that is of interest.
+    fn resume(&mut self, pid: Pid, signal: Option<Signal>) -> Result<(), LabError> {
+        self.known(pid);
+        let is_making = self.tasks.get(&pid.as_raw()).is_some_and(Option::is_some);
+        match if is_making { ptrace::syscall(pid, signal) } else { ptrace::cont(pid, signal) } {
+            // Killed meanwhile; its end comes next.
+            Ok(()) | Err(Errno::ESRCH) => Ok(()),
+            Err(errno) => Err(failed("let the agent go on")(errno)),
+        }
     }
 
     fn entry(&mut self, pid: Pid) -> Result<Verb, LabError> {
@@ -310,11 +314,4 @@ impl Tracer<'_> {
 fn next_stop(pid: Option<Pid>, more: WaitPidFlag) -> Result<WaitStatus, Errno> {
     // The lab has other children, which belong to other threads.
     waitpid(pid, Some(WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD | more))
-}
-
-fn resume(pid: Pid, signal: Option<Signal>) -> Result<(), LabError> {
-    match ptrace::syscall(pid, signal) {
-        Ok(()) | Err(Errno::ESRCH) => Ok(()),
-        Err(errno) => Err(failed("let the agent go on")(errno)),
-    }
 }

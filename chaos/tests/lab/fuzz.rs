@@ -22,6 +22,7 @@ fn random_plans_survive_random_kills() {
     let target = Target::new(&honest(), Path::new("/"), Vec::new()).expect("a target");
     let lab = Arc::new(Lab {
         target,
+        launcher: env!("CARGO_BIN_EXE_chaos").into(),
         root: default_root(),
         seed: 1,
         cases: CASES,

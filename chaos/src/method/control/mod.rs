@@ -18,7 +18,6 @@ use crate::look::evidence::{Baseline, Evidence, Expect, TaskEnd};
 use crate::play::method::Method;
 use crate::play::prepared::{Prepared, baseline_of, clean_run};
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::Stage;
 use crate::report::model::ControlReport;
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
 
@@ -125,7 +124,7 @@ impl Trial {
 }
 
 fn killed_at(ready: &Prepared, point: &CrashPoint, env: &Env) -> Result<Evidence, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, env)?;
     stage.run(TASK, None, Expect::Ends(0), env)?;
     Ok(stage.close(TaskEnd::Done))

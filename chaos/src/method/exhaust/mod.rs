@@ -1,10 +1,8 @@
-//! Every state that a SIGKILL can leave: one traced run, the folder after each
-//! call that changed it, and each distinct folder resumed and judged. Covered are
-//! `create`, the run, the recovery of a run that was killed with its last effect
+//! Every state that a SIGKILL can leave: one traced run, the folder after each call that changed it, and each distinct
+//! folder resumed and judged. Covered are `create`, the run, the recovery of a run that was killed with its last effect
 //! in the world and no commit of it, and what mends a torn or a lost action log.
 //!
-//! With `--deep` the resume of every state is traced and cut again, and true kills
-//! come before and after every call.
+//! With `--deep` the resume of every state is traced and cut again, and true kills come before and after every call.
 
 mod real;
 
@@ -20,7 +18,6 @@ use crate::play::method::{Method, not_here};
 use crate::play::prepared::Prepared;
 use crate::play::resume::Resumed;
 use crate::play::scenario::{Played, Scenario};
-use crate::play::stage::Stage;
 use crate::play::taped::Taped;
 use crate::schedule::Kill;
 use crate::trace;
@@ -64,7 +61,7 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
 
 /// A run on a damaged action log, on tape.
 fn damaged(ready: &Prepared, damage: Damage) -> Result<Taped, LabError> {
-    let mut stage = Stage::single(&ready.lab, &ready.case)?;
+    let mut stage = ready.stage()?;
     stage.run(TASK, Some(&Kill::Point(damage_point(&ready.case))), Expect::Dies, &[])?;
     stage.damage_log(|sandbox| damage.apply(sandbox))?;
     Taped::of_next(stage)
