@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::configure::configure;
 use super::error::{failed, io_failed};
-use super::identity::{Files, Identity};
+use super::opened::{Files, Opened};
 use super::owner::{self, Gate, move_wal};
 use super::place::Place;
 use super::reader::SqliteReader;
@@ -29,7 +29,7 @@ pub(super) enum Access {
 /// A connection that may write, with what is known of its files.
 pub(super) struct Connected {
     pub(super) conn: Connection,
-    pub(super) identity: Identity,
+    pub(super) opened: Opened,
     pub(super) schema: Schema,
     _gate: Gate,
 }
@@ -59,8 +59,8 @@ impl Connected {
         }
         configure(&conn, path)?;
         let schema = Schema::of(&conn, path)?;
-        match gate.renew(&mut conn, place).and_then(|()| Identity::of(path)) {
-            Ok(identity) => Ok(Self { conn, identity, schema, _gate: gate }),
+        match gate.renew(&mut conn, place).and_then(|()| Opened::of(path)) {
+            Ok(opened) => Ok(Self { conn, opened, schema, _gate: gate }),
             Err(error) => {
                 if error.kind() == ErrorKind::Io {
                     // What the disk holds is not known, and to close the connection would build on it.
@@ -74,7 +74,7 @@ impl Connected {
     /// Where the files are no longer those that were opened: what to add to the message of it. Nothing is deleted; a
     /// WAL that has no name any more still has the commits, and where they belong they can be brought.
     pub(super) fn rescue(&self, path: &Path) -> Option<String> {
-        match self.identity.files(path) {
+        match self.opened.files(path) {
             Files::Same => None,
             Files::DatabaseGone | Files::WalReplaced => Some(String::new()),
             Files::WalRemoved => Some(match move_wal(&self.conn) {

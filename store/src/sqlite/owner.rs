@@ -175,14 +175,19 @@ impl Gate {
             return Ok(());
         }
         let text = named.text();
-        let was = self.file.metadata().map_err(io_failed("look at", &self.path))?.len();
-        self.file
-            .set_len(text.len() as u64)
-            .and_then(|()| self.file.write_all_at(&text, 0))
-            .and_then(|()| self.file.sync_all())
-            .map_err(io_failed("write", &self.path))?;
-        // Of that length it has been written before, and its name is durable.
-        if was == text.len() as u64 { Ok(()) } else { sync_folder(place.folder()) }
+        let failed = io_failed("write", &self.path);
+        let length = text.len() as u64;
+        // One that has that length already has been written before: only its content is to be made durable.
+        let is_new = self.file.metadata().map_err(&failed)?.len() != length;
+        if is_new {
+            self.file.set_len(length).map_err(&failed)?;
+        }
+        self.file.write_all_at(&text, 0).map_err(&failed)?;
+        if !is_new {
+            return self.file.sync_data().map_err(&failed);
+        }
+        self.file.sync_all().map_err(&failed)?;
+        sync_folder(place.folder())
     }
 
     /// Names the database that is there, where nothing is named: its WAL is not to be taken for that of another.
@@ -198,14 +203,19 @@ impl Gate {
         self.name(place, Named([identity(place.path()).unwrap_or_default(); 3]))
     }
 
-    /// Gives the database a new identity; nothing else may have been written on the connection.
+    /// Gives the database a new identity, where no WAL goes with the one that it has; nothing may have been written on the
+    /// connection.
     pub(super) fn renew(&self, conn: &mut Connection, place: &Place) -> Result<(), StoreError> {
         let failed = failed("renew the identity", place.path());
-        let fresh = fresh();
         // Within a transaction, since only its holder may change the names.
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
         let current = application_id(&tx).map_err(&failed)?;
         let filed = identity(place.path()).unwrap_or(current);
+        if has_frames(&place.beside("-wal"))? {
+            let named = Named::read(place).is_some_and(|named| [filed, current].iter().all(|id| named.0.contains(id)));
+            return if named { Ok(()) } else { self.name(place, Named([filed, current, current])) };
+        }
+        let fresh = fresh();
         self.name(place, Named([filed, current, fresh]))?;
         tx.pragma_update(None, "application_id", fresh).map_err(&failed)?;
         tx.commit().map_err(&failed)?;

@@ -136,7 +136,7 @@ impl SqliteStore {
         let failed = failed(OP, &path);
         let crash = self.crash.clone();
         let points = crash.scope(commit.events().iter().find_map(Event::step));
-        let identity = self.connected()?.identity;
+        let opened = self.connected()?.opened;
         let tx = self.begin(OP)?;
         transaction::write(&tx, commit, &path, &failed)?;
         // Before a promise is made, not at each start: a call saved, and the end of that very step looks.
@@ -144,8 +144,8 @@ impl SqliteStore {
             [Event::StepStarted { .. }] => {}
             // What is committed is in the WAL, wherever its database is: that is soon enough found out by every other
             // step.
-            [Event::StepFinished { step, .. }] if step % 2 == 1 => identity.check_wal(&path)?,
-            _ => identity.check(&path)?,
+            [Event::StepFinished { step, .. }] if step % 2 == 1 => opened.check_wal(&path)?,
+            _ => opened.check(&path)?,
         }
         points.point(COMMIT_WRITTEN);
         tx.commit().map_err(&failed)?;

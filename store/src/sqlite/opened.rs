@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, StoreError};
 
 /// Database and WAL, as they were when they were opened.
 #[derive(Clone, Copy)]
-pub(super) struct Identity {
+pub(super) struct Opened {
     database: (u64, u64),
     wal: (u64, u64),
 }
@@ -30,7 +30,7 @@ pub(super) enum Files {
     WalReplaced,
 }
 
-impl Identity {
+impl Opened {
     /// Once there is a WAL, which there is after the first transaction.
     pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
         let look = |path: &Path| fs::metadata(path).map(|meta| id(&meta)).map_err(io_failed("look at", path));
