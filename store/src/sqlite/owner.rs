@@ -203,8 +203,8 @@ impl Gate {
         self.name(place, Named([identity(place.path()).unwrap_or_default(); 3]))
     }
 
-    /// Gives the database a new identity, where no WAL goes with the one that it has; nothing may have been written on the
-    /// connection.
+    /// Gives the database a new identity, where no WAL goes with the one that it has. Nothing may have been written on
+    /// the connection.
     pub(super) fn renew(&self, conn: &mut Connection, place: &Place) -> Result<(), StoreError> {
         let failed = failed("renew the identity", place.path());
         // Within a transaction, since only its holder may change the names.
