@@ -15,7 +15,8 @@ use crate::error::LabError;
 /// untested without a word.
 pub fn ask_inventory(target: &mut Target, dir: &Path) -> Result<(), LabError> {
     let outcome = Launch::new(target, ["tools", "--json"], dir, &dir.join("tools")).start()?.finish()?;
-    if outcome.ended != Ended::Exited(0) {
+    // One that takes any word and says nothing has no inventory either.
+    if outcome.ended != Ended::Exited(0) || outcome.stdout.trim().is_empty() {
         return Ok(());
     }
     let bad = |why: String| LabError::Inventory(why);

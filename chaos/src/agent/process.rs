@@ -209,6 +209,11 @@ impl Running {
         let _ = kill(self.group.id(), signal);
     }
 
+    /// Sends a signal to the process and to all that it has started in its group, as a terminal does.
+    pub fn signal_all(&self, signal: Signal) {
+        let _ = killpg(self.group.id(), signal);
+    }
+
     /// Waits for the end, or ends it at the deadline.
     ///
     /// # Errors
@@ -266,6 +271,17 @@ impl Outcome {
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.ended_at - self.started_at
+    }
+
+    /// Whether it has given up by itself and said something: with a code other than 0, or by aborting.
+    #[must_use]
+    pub fn stopped_loudly(&self) -> bool {
+        let stopped = match self.ended {
+            Ended::Exited(code) => code != 0,
+            Ended::Signaled(number) => number == Signal::SIGABRT as i32,
+            Ended::Hung => false,
+        };
+        stopped && !self.stderr.trim().is_empty()
     }
 
     /// How it ended with the last line of what it complained about.

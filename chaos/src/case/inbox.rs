@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::case::TASK;
+use crate::case::effects::Effects;
 use crate::case::plan::{Kind, PlanCase, StepSpec};
 
 /// The name of the case.
@@ -61,6 +62,10 @@ impl Kind for Inbox {
         Some(report_of(task))
     }
 
+    fn is_report(&self, name: &str) -> bool {
+        !name.contains('/') && name.contains("report")
+    }
+
     fn late(&self) -> &'static [&'static str] {
         &LATE
     }
@@ -80,6 +85,7 @@ pub fn case() -> PlanCase {
         kind: &Inbox,
         files,
         example_of: None,
+        effects: Effects::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is played: a plan with its input files, one drawn by lot, or the inbox.
 
+pub mod effects;
 pub mod inbox;
 pub mod names;
 pub mod plan;

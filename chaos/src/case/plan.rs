@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::case::effects::Effects;
 use crate::contract::PLAN_FILE;
 use crate::error::LabError;
 
@@ -46,6 +47,11 @@ pub trait Kind: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether a file in the working folder is a report, or on its way to be one.
+    fn is_report(&self, _name: &str) -> bool {
+        false
+    }
+
     /// Input files that the lab may add later.
     fn late(&self) -> &'static [&'static str] {
         &[]
@@ -83,6 +89,8 @@ pub struct PlanCase {
     pub files: BTreeMap<String, Vec<u8>>,
     /// The tool whose own example this is.
     pub example_of: Option<String>,
+    /// Which files are judged.
+    pub effects: Effects,
 }
 
 impl PlanCase {
@@ -118,6 +126,7 @@ impl PlanCase {
             kind: &Planned,
             files: BTreeMap::new(),
             example_of: None,
+            effects: Effects::default(),
         })
     }
 
@@ -168,6 +177,12 @@ impl PlanCase {
         name == PLAN_FILE || self.kind.late().contains(&name) || self.files.contains_key(name)
     }
 
+    /// Whether a file in the working folder is an effect, or a draft of one.
+    #[must_use]
+    pub fn is_effect(&self, name: &str) -> bool {
+        self.kind.is_report(name) || self.effects.has(name)
+    }
+
     /// The steps whose committed output step `idx` reads, by the field `from`.
     #[must_use]
     pub fn reads(&self, idx: usize) -> Vec<usize> {
@@ -180,7 +195,8 @@ impl PlanCase {
     }
 }
 
-fn strings(value: &Value, into: &mut Vec<String>) {
+/// Every text in a document.
+pub fn strings(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::String(text) => into.push(text.clone()),
         Value::Array(list) => list.iter().for_each(|v| strings(v, into)),

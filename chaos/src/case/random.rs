@@ -38,6 +38,12 @@ impl RandomPlan {
         Self(None)
     }
 
+    /// The plan of one step.
+    #[must_use]
+    pub fn simplest() -> Self {
+        Self(Some(vec![Part::Fetch(0)]))
+    }
+
     /// Its length; `None` for the plan that the lab was given.
     #[must_use]
     pub fn steps(&self) -> Option<usize> {
@@ -101,6 +107,7 @@ impl RandomPlan {
         let plan = json!({ "goal": format!("a random plan: {self}"), "steps": steps });
         let mut case = PlanCase::parse("random", &plan.to_string())?;
         case.files = files;
+        case.effects = given.effects.clone();
         Ok(case)
     }
 }

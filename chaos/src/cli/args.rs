@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use glob::Pattern;
 
 use crate::agent::ask;
 use crate::agent::folder::Folder;
@@ -30,7 +31,7 @@ Kills an agent at every dangerous place, resumes it, and judges the outcome from
 The agent is any program that keeps the agent contract: it creates, runs and resumes a
 task of steps, keeps its state and its journal in SQLite, and knows three crash points a
 step. The lab starts it as a process, has it killed, looks at what is left, resumes it
-and checks thirteen properties: nothing that was committed is lost or run again, recovery
+and checks properties of all that it sees: nothing that was committed is lost or run again, recovery
 is journaled, every effect is in the world once, the journal agrees with the tables.";
 
 const EXAMPLES: &str = "\
@@ -109,6 +110,9 @@ pub struct TargetArgs {
     /// After this time a process of the agent counts as hung
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = DEADLINE)]
     pub deadline: Duration,
+    /// Files in the agent's working folder that are not judged, such as `artifacts/*.bak`; may be given more than once
+    #[arg(long, value_name = "GLOB", value_parser = Pattern::new)]
+    pub ignore: Vec<Pattern>,
     /// Where the scenarios' folders are made; memory if there is a file system in it
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -129,6 +133,9 @@ pub struct RunArgs {
     /// Begin no scenario after this time, such as 90s or 5m; cut short does not count as passed
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub budget: Option<Duration>,
+    /// Begin no scenario after the first one that fails
+    #[arg(long)]
+    pub fail_fast: bool,
     /// Play part i of n
     #[arg(long, value_name = "I/N", value_parser = shard, default_value = "1/1")]
     pub shard: Shard,
@@ -162,7 +169,7 @@ pub struct ReplayArgs {
 fn long_help() -> String {
     let methods: String =
         method::ALL.iter().map(|method| format!("  {:<11}  {}\n", method.name, method.about)).collect();
-    let properties: String = judge::ALL.iter().map(|one| format!("  {:<20}  {}\n", one.name, one.about)).collect();
+    let properties: String = judge::properties().map(|(name, about)| format!("  {name:<23}  {about}\n")).collect();
     format!("{EXAMPLES}\nMethods:\n{methods}\nProperties:\n{properties}\nExit codes:\n{}", Exit::help())
 }
 
@@ -220,12 +227,17 @@ impl TargetArgs {
             None => None,
         };
         let root = match &self.dir {
-            Some(dir) => std::path::absolute(dir).map_err(LabError::io("find", dir))?,
+            Some(dir) => {
+                std::path::absolute(dir).map_err(|e| LabError::Usage(format!("--dir {}: {e}", dir.display())))?
+            }
             None => default_root(),
         };
-        let folder = Folder::below(&root)?;
+        let folder = Folder::below(&root).map_err(|e| match &self.dir {
+            Some(dir) => LabError::Usage(format!("--dir {}: {e}", dir.display())),
+            None => e,
+        })?;
         let target = self.target(&folder.path())?;
-        let plans = match own {
+        let mut plans = match own {
             Some(own) if !own.kind.is_created() && !target.has_inbox => {
                 return Err(LabError::Usage("the agent has no command `inbox`".to_owned()));
             }
@@ -237,6 +249,9 @@ impl TargetArgs {
                 plans
             }
         };
+        for plan in &mut plans {
+            plan.effects.ignored.clone_from(&self.ignore);
+        }
         let lab = Lab {
             target,
             launcher: own_program()?,
@@ -284,6 +299,9 @@ impl TargetArgs {
                 (duration(DEADLINE) != Ok(self.deadline)).then(|| format!("{}ms", self.deadline.as_millis())),
             ),
         ];
+        for pattern in &self.ignore {
+            options += &format!(" --ignore {}", shell_words::quote(pattern.as_str()));
+        }
         for (name, value) in given {
             if let Some(value) = value {
                 options += &format!(" {name} {}", shell_words::quote(&value));
@@ -310,6 +328,7 @@ impl RunArgs {
         Ok(Options {
             jobs: self.jobs.map_or(cores, usize::from),
             budget: self.budget,
+            fail_fast: self.fail_fast,
             shard: self.shard,
             methods,
             gate: self.gate.as_ref().map(|file| Gate { file: file.clone(), bless: self.bless, with_controls }),

@@ -3,21 +3,21 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-use crate::case::plan::PlanCase;
-use crate::cli::args::{self, Command, ReplayArgs, RunArgs};
+use crate::cli::args::{self, Command, ReplayArgs, RunArgs, Setup};
 use crate::cli::progress;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
-use crate::method::{self, BASELINE};
+use crate::method;
 use crate::play::method::Method;
 use crate::play::scenario::Scenario;
 use crate::report;
 use crate::report::model::ScenarioReport;
 use crate::run::exit::Exit;
 use crate::run::replay::replay;
-use crate::run::runner;
+use crate::run::runner::{self, Progress};
 
 /// Does what the command line says; the exit code.
 ///
@@ -40,7 +40,11 @@ fn run(args: &RunArgs) -> Result<i32, LabError> {
     }
     let setup = args.target.setup()?;
     let bar = progress::Bar::new();
-    let report = runner::run(&setup.lab, &setup.plans, &options, &|told| bar.tell(told))?;
+    let keep = Keeper::new(args.out.as_deref());
+    let report = runner::run(&setup.lab, &setup.plans, &options, &|told| {
+        bar.tell(told);
+        keep.tell(told);
+    })?;
     bar.close();
     // First what people wait for: a full disk must not hide the verdict.
     let github = args::github();
@@ -61,18 +65,44 @@ fn run(args: &RunArgs) -> Result<i32, LabError> {
     Ok(report.exit_code)
 }
 
+/// Keeps the report of what there is so far: a lab that is stopped, or dies, leaves it.
+struct Keeper<'a> {
+    dir: Option<&'a Path>,
+    /// When it was written last, by one thread at a time.
+    last: Mutex<Option<Instant>>,
+}
+
+impl<'a> Keeper<'a> {
+    /// Between two of its reports; writing must not cost more than playing.
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn new(dir: Option<&'a Path>) -> Self {
+        Self { dir, last: Mutex::default() }
+    }
+
+    fn tell(&self, told: &Progress<'_>) {
+        let (Some(dir), Progress::SoFar(report)) = (self.dir, told) else { return };
+        let Ok(mut last) = self.last.lock() else { return };
+        if last.is_none_or(|last| last.elapsed() > Self::PAUSE) {
+            // What cannot be written now is an error in the end, where it is written for good.
+            let _ = report::write(dir, report);
+            *last = Some(Instant::now());
+        }
+    }
+}
+
 fn list(args: &RunArgs) -> Result<i32, LabError> {
     let options = args.options()?;
     let setup = args.target.setup()?;
     let scenarios = runner::list(&setup.lab, &setup.plans, &options, &|_| {})?;
-    print(&listed(&options.methods, &setup.plans, &scenarios))?;
+    print(&listed(&options.methods, &setup, &scenarios))?;
     if scenarios.is_empty() {
         return Ok(Exit::CutShort.code());
     }
     Ok(0)
 }
 
-fn listed(methods: &[&Method], plans: &[Arc<PlanCase>], scenarios: &[Scenario]) -> String {
+fn listed(methods: &[&Method], setup: &Setup, scenarios: &[Scenario]) -> String {
     let mut text = String::new();
     for method in methods {
         let own: Vec<_> = scenarios.iter().filter(|s| s.method == method.name).collect();
@@ -80,9 +110,10 @@ fn listed(methods: &[&Method], plans: &[Arc<PlanCase>], scenarios: &[Scenario]) 
         for scenario in own {
             let _ = writeln!(text, "  {}  {}", scenario.id, scenario.title);
         }
-        let why_not = |case: &Arc<PlanCase>| Some((case.name.clone(), method::why_not(method, case)?));
-        for (name, why) in plans.iter().filter_map(why_not) {
-            let _ = writeln!(text, "not {name}: {why}");
+        for case in &setup.plans {
+            if let Some(why) = method::why_not(method, &setup.lab.target, case) {
+                let _ = writeln!(text, "  not applicable to {}, because {why}", case.name);
+            }
         }
     }
     let _ = writeln!(text, "{} scenarios", scenarios.len());
@@ -101,7 +132,7 @@ fn replay_one(args: &ReplayArgs) -> Result<i32, LabError> {
     }
     Ok(match report.verdict {
         VerdictKind::Holds => Exit::Held.code(),
-        _ if report.method == BASELINE => Exit::BaselineFailed.code(),
+        _ if runner::cannot_be_judged(&report) => Exit::BaselineFailed.code(),
         _ if silent => Exit::ControlSilent.code(),
         _ => Exit::Violated.code(),
     })

@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use super::wal;
 use crate::contract::{DB_FILE, WAL};
 use crate::error::LabError;
+use crate::look::files;
 
 /// Files whose content is rebuilt by whoever opens the database first.
 const REBUILT: &str = "-shm";
@@ -30,7 +31,8 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads a folder. Content that is still as in `before` is not kept twice.
+    /// Reads a folder; pipes, sockets and devices do not count. Content that is still as in `before` is not kept
+    /// twice.
     ///
     /// # Errors
     /// Files that cannot be read.
@@ -53,10 +55,10 @@ impl Image {
             } else if kind.is_symlink() {
                 let to = std::fs::read_link(&path).map_err(LabError::io("read", &path))?;
                 self.links.insert(name, to.to_string_lossy().into_owned());
-            } else {
+            } else if kind.is_file() {
                 let written = entry.metadata().and_then(|meta| meta.modified());
                 self.times.insert(name.clone(), written.map_err(LabError::io("look at", &path))?);
-                let bytes = std::fs::read(&path).map_err(LabError::io("read", &path))?;
+                let bytes = files::read(&path).map_err(LabError::io("read", &path))?;
                 let same = before.and_then(|image| image.files.get(&name)).filter(|old| old[..] == bytes[..]);
                 let bytes = same.map_or_else(|| bytes.into(), Arc::clone);
                 self.files.insert(name, bytes);

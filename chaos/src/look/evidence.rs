@@ -28,6 +28,8 @@ pub enum Expect {
     Contends,
     /// It is stopped for a while, goes on and ends with 0.
     Survives,
+    /// A call of it fails: it goes on and ends with 0, or stops loudly, with any code that it has words for.
+    Faulted,
 }
 
 /// One `run` of the agent.

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::contract::DB_SUFFIXES;
 use crate::error::LabError;
+use crate::look::files;
 use crate::look::tables::{EventRow, StepRow, Tables, TaskRow};
 
 /// How long a live reader waits for a database that is busy.
@@ -28,12 +29,12 @@ const WAL_BYTES: std::ops::Range<usize> = 18..20;
 /// A copy that cannot be made.
 pub fn read_at_rest(db: &Path, scratch: &Path) -> Result<(Tables, Vec<String>), LabError> {
     let copy = scratch.join("copy.db");
-    if !db.exists() {
+    if !db.is_file() {
         return Ok((Tables::default(), vec!["there is no database".to_owned()]));
     }
     for suffix in DB_SUFFIXES {
         let from = with_suffix(db, suffix);
-        if from.exists() {
+        if from.is_file() {
             let to = with_suffix(&copy, suffix);
             std::fs::copy(&from, &to).map_err(LabError::io("copy", &from))?;
         }
@@ -107,7 +108,7 @@ impl LiveReader {
     /// A database that cannot be read.
     pub fn when_ready(path: &Path) -> Result<Option<Self>, LabError> {
         let mut header = [0; WAL_BYTES.end];
-        let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut header));
+        let read = files::open(path).and_then(|mut file| file.read_exact(&mut header));
         // To open it earlier could get into the way of the agent that makes it.
         if read.is_err() || header[WAL_BYTES] != [2, 2] {
             return Ok(None);

@@ -14,6 +14,7 @@ use crate::agent::target::Target;
 use crate::case::plan::PlanCase;
 use crate::contract::{DB_FILE, PLAN_FILE};
 use crate::error::LabError;
+use crate::look::files;
 use crate::look::reader;
 use crate::look::snapshot::Snapshot;
 use crate::look::tables::Tables;
@@ -210,9 +211,12 @@ impl Sandbox {
         let root = self.world();
         walk(&root, &mut |path| {
             let name = relative(&root, path);
+            if self.case.effects.ignores(&name) {
+                return Ok(());
+            }
             if name.starts_with(DB_FILE) {
                 own_files.push(name);
-            } else if !self.case.is_input(&name) && self.case.kind.log() != Some(&name) {
+            } else if !self.case.is_input(&name) && self.case.kind.log() != Some(&name) && self.case.is_effect(&name) {
                 written.insert(name.clone(), written_at(path)?);
                 world.insert(name, content(path)?);
             }
@@ -244,7 +248,7 @@ fn content(path: &Path) -> Result<Vec<u8>, LabError> {
         let to = std::fs::read_link(path).map_err(LabError::io("read", path))?;
         return Ok(format!("-> {}", to.display()).into_bytes());
     }
-    std::fs::read(path).map_err(LabError::io("read", path))
+    files::read(path).map_err(LabError::io("read", path))
 }
 
 fn written_at(path: &Path) -> Result<SystemTime, LabError> {
@@ -252,13 +256,14 @@ fn written_at(path: &Path) -> Result<SystemTime, LabError> {
     meta.and_then(|meta| meta.modified()).map_err(LabError::io("look at", path))
 }
 
+/// Visits all files and links; a pipe, a socket and a device hold nothing that could be judged.
 fn walk(dir: &Path, visit: &mut dyn FnMut(&Path) -> Result<(), LabError>) -> Result<(), LabError> {
     for entry in std::fs::read_dir(dir).map_err(LabError::io("read", dir))? {
         let entry = entry.map_err(LabError::io("read", dir))?;
         let kind = entry.file_type().map_err(LabError::io("read", dir))?;
         if kind.is_dir() {
             walk(&entry.path(), visit)?;
-        } else {
+        } else if kind.is_file() || kind.is_symlink() {
             visit(&entry.path())?;
         }
     }
@@ -271,6 +276,10 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), LabError> {
         let target = to.join(relative(from, path));
         if let Some(parent) = target.parent() {
             std::fs::create_dir_all(parent).map_err(LabError::io("create", parent))?;
+        }
+        if path.is_symlink() {
+            let linked = std::fs::read_link(path).and_then(|to| std::os::unix::fs::symlink(to, &target));
+            return linked.map_err(LabError::io("copy", path));
         }
         std::fs::copy(path, &target).map_err(LabError::io("copy", path))?;
         let time = written_at(path)?;
@@ -296,6 +305,18 @@ mod tests {
         assert_eq!(look.faults, ["there is no database"]);
         let twin = sandbox.fork(root.path()).expect("fork");
         assert_eq!(twin.look().expect("look"), look);
+    }
+
+    #[test]
+    fn a_pipe_and_a_socket_hang_nobody_and_are_nobodys_effect() {
+        let root = tempfile::tempdir().expect("dir");
+        let sandbox = Sandbox::new(root.path(), &Arc::new(PlanCase::report())).expect("sandbox");
+        let before = sandbox.look().expect("look");
+        let pipe = sandbox.world().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        let _listener = std::os::unix::net::UnixListener::bind(sandbox.world().join("socket")).expect("a socket");
+        assert_eq!(sandbox.look().expect("look"), before);
+        assert_eq!(sandbox.fork(root.path()).expect("fork").look().expect("look"), before);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Signals from outside while a step sleeps, on seeing its `step_started` in the journal: SIGKILL, SIGTERM, SIGINT, and
-//! SIGSTOP followed by SIGCONT.
+//! Signals from outside while a step sleeps, on seeing its `step_started` in the
+//! journal: SIGKILL, SIGTERM, SIGINT, and SIGSTOP followed by SIGCONT; SIGTERM and
+//! SIGINT also to the agent's whole process group, as from a terminal.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::schedule::{Kill, KillSchedule, Sign};
 /// See the file's head.
 pub(super) const METHOD: Method = Method {
     name: "external",
-    about: "SIGKILL, SIGTERM, SIGINT and SIGSTOP/SIGCONT from outside while a step sleeps",
+    about: "SIGKILL, SIGTERM, SIGINT and SIGSTOP/SIGCONT while a step sleeps, to the process or to its group",
     scenarios,
 };
 
@@ -26,7 +27,9 @@ const HOLDS: [f64; 3] = [HOLD, 4.0 * HOLD, 20.0 * HOLD];
 
 fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let steps = ready.own_steps().into_iter();
-    let kills = steps.flat_map(|step| Sign::ALL.map(|sign| Kill::Signal { sign, step }));
+    let to_all = [Sign::Term, Sign::Int].map(|sign| (sign, true));
+    let signs = || Sign::ALL.map(|sign| (sign, false)).into_iter().chain(to_all);
+    let kills = steps.flat_map(|step| signs().map(move |(sign, group)| Kill::Signal { sign, group, step }));
     Ok(kills.map(|kill| scenario(ready, kill)).collect())
 }
 

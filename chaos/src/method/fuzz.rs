@@ -104,7 +104,13 @@ fn play(ready: &Prepared, chunk: u32, count: u32) -> Result<Played, LabError> {
     let Hunt { mut sum, failed, .. } = hunt.into_inner();
     match failed {
         None => sum.note = Some(format!("{count} cases")),
-        Some((case, played)) => fail(ready, &shortened(ready, case)?, played, &mut sum)?,
+        Some((case, played)) => {
+            let least = match simplest(ready, &case, &played)? {
+                Some(simplest) => simplest,
+                None => shortened(ready, case)?,
+            };
+            fail(ready, &least, played, &mut sum)?;
+        }
     }
     Ok(sum)
 }
@@ -142,9 +148,28 @@ impl Hunt {
     }
 }
 
+/// One step and one kill of the contract, where that violates the same property: what is drawn may not lead there
+/// within the time that shrinking has.
+fn simplest(ready: &Prepared, case: &Case, failed: &Played) -> Result<Option<Case>, LabError> {
+    let root = failed.findings.first().map(|finding| &finding.invariant);
+    if case.plan.steps().is_none() {
+        return Ok(None);
+    }
+    for point in CrashPoint::of_contract(1) {
+        let kills = KillSchedule::points([&point]);
+        let simple = Case { plan: RandomPlan::simplest(), company: Company(None), kills };
+        let played = one(ready, &simple)?;
+        if played.findings.first().map(|finding| &finding.invariant) == root {
+            return Ok(Some(simple));
+        }
+    }
+    Ok(None)
+}
+
 /// The case without the company and every kill that it fails without as well: proptest may have had
 /// no time left for them.
 fn shortened(ready: &Prepared, mut case: Case) -> Result<Case, LabError> {
+    let begin = Instant::now();
     if case.company != Company(None) {
         let alone = Case { company: Company(None), ..case.clone() };
         if one(ready, &alone)?.verdict() != VerdictKind::Holds {
@@ -152,7 +177,7 @@ fn shortened(ready: &Prepared, mut case: Case) -> Result<Case, LabError> {
         }
     }
     let mut at = 0;
-    while at < case.kills.0.len() {
+    while at < case.kills.0.len() && begin.elapsed() < MAX_SHRINKING {
         let mut shorter = case.clone();
         shorter.kills.0.remove(at);
         if one(ready, &shorter)?.verdict() == VerdictKind::Holds {
@@ -200,6 +225,8 @@ pub fn one(ready: &Prepared, case: &Case) -> Result<Played, LabError> {
 pub fn play_case(lab: &Lab, case: &PlanCase, company: Company, kills: &KillSchedule) -> Result<Played, LabError> {
     let case = Arc::new(case.clone());
     let clean = clean_run(lab, &case, &company.tasks(), &Vec::new())?;
+    // It knows now which files are judged.
+    let case = Arc::clone(&clean.case);
     let mut baseline = baseline_of(clean, None);
     let contract = |spec: &crate::case::plan::StepSpec| crate::contract::is_of_contract(&spec.tool);
     baseline.comparable = case.steps.iter().map(contract).collect();
@@ -245,8 +272,11 @@ fn kill(tools: &[String], longest: u64, target: &Target, log: bool) -> BoxedStra
     let delay = (0..=longest).prop_map(Kill::Delay);
     // Few of these, and early ones: each lets every step before it sleep.
     let signs = vec![Sign::Kill, Sign::Term, Sign::Int];
-    let signal =
-        (0..tools.len().min(3), prop::sample::select(signs)).prop_map(|(step, sign)| Kill::Signal { sign, step });
+    let signal = (0..tools.len().min(3), prop::sample::select(signs)).prop_map(|(step, sign)| Kill::Signal {
+        sign,
+        group: false,
+        step,
+    });
     let further = further_points(tools, target, log);
     if further.is_empty() {
         return prop_oneof![12 => contract, 7 => delay, 1 => signal].boxed();

@@ -1,6 +1,7 @@
 //! The methods: one file each, saying what it does to the agent, which scenarios that makes for a plan, and what it
 //! expects beyond the invariants.
 
+mod aim;
 mod baseline;
 mod control;
 mod drift;
@@ -22,6 +23,7 @@ mod rerun;
 
 use std::sync::Arc;
 
+use crate::agent::target::Target;
 use crate::case::plan::PlanCase;
 use crate::error::LabError;
 use crate::play::method::Method;
@@ -52,10 +54,10 @@ pub const ALL: [Method; 18] = [
 
 /// Why a method has nothing to do with a case.
 #[must_use]
-pub fn why_not(method: &Method, case: &PlanCase) -> Option<&'static str> {
+pub fn why_not(method: &Method, target: &Target, case: &PlanCase) -> Option<&'static str> {
     match method.name {
         "log" if case.kind.log().is_none() => Some("it has no action log"),
-        "control" if !case.kind.is_created() => Some("its steps have no effect of their own that could double"),
+        "control" => control::why_not(target, case),
         _ => None,
     }
 }
@@ -65,11 +67,13 @@ pub fn why_not(method: &Method, case: &PlanCase) -> Option<&'static str> {
 /// # Errors
 /// The lab's own failures.
 pub fn scenarios_for(method: &Method, ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
-    match why_not(method, &ready.case) {
+    match why_not(method, &ready.lab.target, &ready.case) {
         Some(_) => Ok(Vec::new()),
         None => (method.scenarios)(ready),
     }
 }
+
+pub use baseline::RUNS_CLEAN;
 
 /// The method that all others are compared with.
 pub const BASELINE: &str = baseline::METHOD.name;

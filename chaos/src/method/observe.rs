@@ -82,7 +82,7 @@ fn play_with(ready: &Prepared, point: Option<&CrashPoint>, delay: f64) -> Result
                 seen.push(tables);
             }
         }
-        let shown = report.as_ref().and_then(|report| std::fs::read(report).ok());
+        let shown = report.as_ref().and_then(|report| crate::look::files::read(report).ok());
         partial += usize::from(shown.is_some_and(|shown| Some(&shown) != whole));
         if running.ended_within(POLL) || running.time_left().is_zero() {
             break;

@@ -6,6 +6,7 @@
 
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -48,6 +49,9 @@ const BOUNDED: Limits = Limits { all_up_to: 2, samples: 0, tears: 1, most: 60 };
 
 /// After so many bad disks at one moment the others are not looked at.
 const ENOUGH: usize = 12;
+
+/// How long the losses of a bad disk are made fewer.
+const SHRINKING: Duration = Duration::from_secs(20);
 
 /// A trail with what came before it.
 struct Course {
@@ -236,6 +240,12 @@ fn scenario(ready: &Arc<Prepared>, course: &Arc<Course>, at: CallPoint, disks: V
             let mut played = judged(ready, &course, &states, state)?;
             (sum.cycles, sum.checked) = (sum.cycles + 1, sum.checked + played.checked);
             let failed = played.verdict() != VerdictKind::Holds;
+            let mut state = state.clone();
+            // The first bad disk is the one that is shown.
+            if failed && bad == 0 {
+                (state, played) = shrunk(state, played, |state| judged(ready, &course, &states, state))?;
+            }
+            let state = &state;
             if failed || sum.findings.is_empty() {
                 sum.evidence = played.evidence.take();
             }
@@ -256,6 +266,28 @@ fn scenario(ready: &Arc<Prepared>, course: &Arc<Course>, at: CallPoint, disks: V
         Ok(sum)
     };
     Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
+}
+
+/// The bad disk with as few losses as it still violates the same property with: each that is dropped is one less to
+/// look at.
+fn shrunk(
+    mut state: State,
+    mut played: Played,
+    judged: impl Fn(&State) -> Result<Played, LabError>,
+) -> Result<(State, Played), LabError> {
+    let begin = Instant::now();
+    let root = played.findings.first().map(|finding| finding.invariant.clone());
+    for place in (0..state.pending.len()).rev() {
+        let Some(fewer) = state.with_arrived(place) else { continue };
+        if begin.elapsed() > SHRINKING {
+            break;
+        }
+        let again = judged(&fewer)?;
+        if again.findings.iter().any(|finding| Some(&finding.invariant) == root.as_ref()) {
+            (state, played) = (fewer, again);
+        }
+    }
+    Ok((state, played))
 }
 
 /// A finding with what lay on the disk.
@@ -306,4 +338,31 @@ fn past(course: &Course, process: usize) -> Past {
         }
     }
     past
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crash::power::Fate;
+
+    fn bad(invariant: &str) -> Played {
+        let mut played = Played::default();
+        played.and(invariant, Verdict::Violated("no".to_owned()));
+        played
+    }
+
+    /// A bad disk was told with twenty changes that were lost, of which one mattered.
+    #[test]
+    fn a_bad_disk_loses_only_what_it_must() {
+        let state = State { moment: 9, pending: (0..8).map(|at| (at, Fate::Lost)).collect() };
+        let needs = |state: &State| match state.pending[2].1 == Fate::Lost && state.pending[5].1 == Fate::Lost {
+            true => Ok(bad("effect_once")),
+            // Another property is another bug.
+            false => Ok(bad("exit_code")),
+        };
+        let (least, played) = shrunk(state, bad("effect_once"), needs).expect("played");
+        let lost: Vec<usize> = least.pending.iter().filter(|it| it.1 == Fate::Lost).map(|it| it.0).collect();
+        assert_eq!(lost, [2, 5]);
+        assert_eq!(played.findings[0].invariant, "effect_once");
+    }
 }

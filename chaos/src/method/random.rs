@@ -8,6 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::error::LabError;
 use crate::judge::verdict::{Verdict, VerdictKind};
+use crate::method::aim;
 use crate::play::company::Company;
 use crate::play::method::Method;
 use crate::play::prepared::Prepared;
@@ -69,13 +70,22 @@ fn play(ready: &Prepared, batch: usize) -> Result<Played, LabError> {
         let trial = company.judge(ready, evidence)?;
         sum.cycles += trial.cycles;
         sum.checked += trial.checked;
-        let failed = trial.verdict() != VerdictKind::Holds;
-        sum.evidence = trial.evidence;
-        if failed {
-            sum.findings = trial.findings;
+        if trial.verdict() != VerdictKind::Holds {
+            // Where the task has company, the first run is another one's.
+            let alone = company == Company(None);
+            let aimed = if alone { aim::anew(ready, &schedule, &trial)? } else { None };
+            let (schedule, trial) = match aimed {
+                Some((aimed, again)) => {
+                    sum.note = Some(format!("first seen with the schedule {schedule}, whose kill fell at {aimed}"));
+                    (aimed, again)
+                }
+                None => (schedule, trial),
+            };
+            (sum.evidence, sum.findings) = (trial.evidence, trial.findings);
             sum.subject = Some(format!("random/{name}/{company}{schedule}"));
             return Ok(sum);
         }
+        sum.evidence = trial.evidence;
     }
     sum.note = Some(format!("{hits} of {trials} kills hit, the others came too late"));
     sum.and("enough_hits", enough(hits, trials));

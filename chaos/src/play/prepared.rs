@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::agent::process::Env;
 use crate::case::TASK;
-use crate::case::plan::{PlanCase, StepSpec};
+use crate::case::plan::{PlanCase, StepSpec, strings};
 use crate::error::LabError;
 use crate::look::evidence::{Baseline, Evidence, Expect, TaskEnd};
 use crate::look::lab::Lab;
@@ -43,7 +43,7 @@ impl Prepared {
         let mut first = clean_run(lab, case, &tasks, &Vec::new())?;
         if !case.kind.is_created() {
             // The agent makes the plan; from here on it is the one that must stand.
-            first.case = Arc::new(learned(case, &first.last().tables));
+            first.case = Arc::new(learned(&first.case, &first.last().tables));
         }
         let case = &Arc::clone(&first.case);
         let second = clean_run(lab, case, &tasks, &Vec::new())?;
@@ -175,7 +175,30 @@ pub fn clean_run(lab: &Lab, case: &Arc<PlanCase>, tasks: &[String], env: &Env) -
     for task in tasks {
         stage.run(task, None, Expect::Ends(0), env)?;
     }
-    Ok(stage.close(TaskEnd::Done))
+    let mut evidence = stage.close(TaskEnd::Done);
+    know_effects(&mut evidence);
+    Ok(evidence)
+}
+
+/// Learns from the first clean run which files are judged: those that the plan and the committed outputs name. What was
+/// seen before loses the others.
+fn know_effects(evidence: &mut Evidence) {
+    if evidence.case.effects.are_known() {
+        return;
+    }
+    let mut case = PlanCase::clone(&evidence.case);
+    let mut named = Vec::new();
+    for step in &evidence.last().tables.steps {
+        strings(&step.input, &mut named);
+        step.output.iter().for_each(|output| strings(output, &mut named));
+    }
+    case.effects.learn(named);
+    let looks = evidence.runs.iter_mut().filter_map(|run| run.after.as_mut());
+    for look in looks.chain([&mut evidence.created]) {
+        look.world.retain(|name, _| case.is_effect(name));
+        look.written.retain(|name, _| case.is_effect(name));
+    }
+    evidence.case = Arc::new(case);
 }
 
 /// A baseline from one clean run; outputs are comparable where a second one has the same.

@@ -213,9 +213,9 @@ impl<'a> Stage<'a> {
                 let words = self.evidence.case.kind.words(task);
                 return kill_at(self.lab, &mut self.sandbox, &words, &env, point);
             }
-            Some(Kill::Signal { sign, step }) => {
+            Some(Kill::Signal { sign, group, step }) => {
                 env.push(("AGENT_STEP_DELAY", self.hold.to_string()));
-                return self.play_signal(task, *sign, *step, &env);
+                return self.play_signal(task, *sign, *group, *step, &env);
             }
         }
         let running = self.start(task, &env)?;
@@ -226,19 +226,21 @@ impl<'a> Stage<'a> {
         &mut self,
         task: &str,
         sign: Sign,
+        group: bool,
         step: usize,
         env: &[(&'static str, String)],
     ) -> Result<(Outcome, bool), LabError> {
         let (mut running, seen) = self.start_and_wait(task, step, env)?;
+        let send = |running: &Running, signal| if group { running.signal_all(signal) } else { running.signal(signal) };
         if seen {
             match sign {
-                Sign::Kill => running.signal(Signal::SIGKILL),
-                Sign::Term => running.signal(Signal::SIGTERM),
-                Sign::Int => running.signal(Signal::SIGINT),
+                Sign::Kill => send(&running, Signal::SIGKILL),
+                Sign::Term => send(&running, Signal::SIGTERM),
+                Sign::Int => send(&running, Signal::SIGINT),
                 Sign::Stop => {
-                    running.signal(Signal::SIGSTOP);
+                    send(&running, Signal::SIGSTOP);
                     running.ended_within(STOPPED);
-                    running.signal(Signal::SIGCONT);
+                    send(&running, Signal::SIGCONT);
                 }
             }
         }

@@ -42,6 +42,9 @@ pub struct RunReport {
     pub exit_code: i32,
     /// Why the run did not play everything that was selected, where it did not.
     pub cut_short: Option<String>,
+    /// What was not played because it does not fit the agent or a plan, each with the reason.
+    #[serde(default)]
+    pub not_applicable: Vec<String>,
     /// One row a method, in the order in which they ran.
     pub methods: Vec<MethodReport>,
     /// Every scenario that was played.

@@ -95,6 +95,15 @@ fn violated(report: &RunReport, played: &str) -> String {
     if parts.is_empty() { format!("{played} played") } else { parts.join("; ") }
 }
 
+/// The words by which a remark says that something could not be seen.
+const BLIND: &str = "blind here";
+
+/// What the lab could not see, each once: a green verdict says nothing about it.
+pub(super) fn blind(report: &RunReport) -> BTreeSet<String> {
+    let notes = report.scenarios.iter().filter_map(|scenario| scenario.note.as_deref());
+    notes.flat_map(|note| note.split("; ")).filter(|part| part.contains(BLIND)).map(str::to_owned).collect()
+}
+
 /// Whether a control did not do what it is there for.
 pub(super) fn is_silent(control: &ControlReport) -> bool {
     control.must_bite && !control.bit
@@ -156,9 +165,10 @@ fn moment(seconds: f64) -> Option<String> {
     Some(moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
-/// Text without characters that would steer a terminal. What an agent printed or wrote ends up in a report; a report
-/// must not do what it says.
-pub(super) fn harmless(text: &str) -> String {
+/// Text without characters that would steer a terminal. What an agent printed
+/// or wrote ends up in a report; a report must not do what it says.
+#[must_use]
+pub fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         if char.is_control() && char != '\n' {
@@ -246,6 +256,16 @@ mod tests {
     fn finding(invariant: &str) -> super::super::model::Finding {
         let (verdict, why) = (VerdictKind::Violated, String::new());
         super::super::model::Finding { invariant: invariant.to_owned(), verdict, why }
+    }
+
+    #[test]
+    fn what_could_not_be_seen_is_told_once() {
+        let mut report = sample::green();
+        for scenario in &mut report.scenarios[..2] {
+            scenario.note = Some("3 disks here; not reached: blind here: a mapping of `x`".to_owned());
+        }
+        assert_eq!(blind(&report).into_iter().collect::<Vec<_>>(), ["not reached: blind here: a mapping of `x`"]);
+        assert!(blind(&sample::red()).is_empty());
     }
 
     #[test]

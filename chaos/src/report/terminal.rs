@@ -5,12 +5,15 @@ use std::fmt::Write as _;
 
 use clap::builder::styling::{AnsiColor, Style};
 
+use super::causes::{Cause, causes};
 use super::matrix::{Letter, Matrix, legend, side_by_side};
 use super::model::{Conclusion, Finding, MethodReport, RunReport, ScenarioReport, VerdictKind};
 use super::phrase::{self, counted, harmless, number, shortened};
 
-/// How many failed scenarios are told one by one.
-const MAX_TOLD: usize = 20;
+/// How many causes are told one by one.
+const MAX_TOLD: usize = 12;
+/// How many remarks are told one by one.
+const MAX_REMARKS: usize = 2;
 /// How many differences of the gate are told one by one.
 const MAX_DIFFERENCES: usize = 20;
 /// Lines, and characters in a line, of one finding.
@@ -24,33 +27,33 @@ const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// The run as a whole: matrix, a row a method, failures with their replay command, and the outcome in one sentence at
-/// the end, where people look.
+/// The run as a whole. A green one fits into ten lines; any other has the matrix, a row a method, and the causes of its
+/// failures with a replay command each. The outcome stands in one sentence at the end, where people look.
 #[must_use]
 pub fn summary(report: &RunReport) -> String {
     let mut text = String::new();
-    matrices(&mut text, report);
-    methods(&mut text, &report.methods);
+    if report.outcome == Conclusion::Held {
+        in_brief(&mut text, &report.methods);
+    } else {
+        matrices(&mut text, report);
+        methods(&mut text, &report.methods);
+    }
     controls(&mut text, report);
     gate(&mut text, report);
-    let failed = phrase::failures(report);
-    if !failed.is_empty() {
-        let counts = phrase::by_property(report).into_iter();
-        let counts: Vec<_> = counts.map(|(name, count)| format!("{} {}", harmless(name), number(count))).collect();
-        let _ = writeln!(text, "\n{BOLD}failed scenarios by property:{BOLD:#} {}", counts.join(", "));
-    }
-    for (_, scenario) in failed.iter().take(MAX_TOLD) {
+    remarks(&mut text, report);
+    let causes = causes(report);
+    for cause in causes.iter().take(MAX_TOLD) {
         text.push('\n');
-        text += &failure(scenario);
+        text += &told_once(cause);
     }
-    if failed.len() > MAX_TOLD {
-        let more = counted(failed.len() - MAX_TOLD, "more failed scenario");
+    if causes.len() > MAX_TOLD {
+        let more = counted(causes.len() - MAX_TOLD, "more cause");
         let _ = writeln!(text, "\n… and {more}; `--out DIR` writes them all down");
     }
     let facts: Vec<_> =
         phrase::facts(report).into_iter().filter(|(name, _)| !["began", "plans"].contains(name)).collect();
     let facts: Vec<_> = facts.iter().map(|(name, value)| format!("{name} {}", harmless(value))).collect();
-    let _ = writeln!(text, "\n{DIM}{}{DIM:#}", facts.join(" · "));
+    let _ = writeln!(text, "{DIM}{}{DIM:#}", facts.join(" · "));
     let style = match report.outcome {
         Conclusion::Held => GREEN.bold(),
         Conclusion::CutShort => YELLOW,
@@ -60,25 +63,66 @@ pub fn summary(report: &RunReport) -> String {
     text
 }
 
-/// One failed scenario, each finding cut to a few lines.
-#[must_use]
-fn failure(scenario: &ScenarioReport) -> String {
-    told(scenario, |why| shortened(why, WHY.0, WHY.1))
+/// The methods with their scenarios, as many as fit into a line.
+fn in_brief(text: &mut String, methods: &[MethodReport]) {
+    let mut width = 0;
+    for (i, method) in methods.iter().filter(|method| method.scenarios > 0).enumerate() {
+        let word = format!("{} {}", harmless(&method.name), number(method.scenarios));
+        let gap = match i {
+            0 => "",
+            _ if width + word.len() + 3 > WIDTH => "\n",
+            _ => " · ",
+        };
+        width = if gap == "\n" { 0 } else { width + gap.len() } + word.len();
+        text.push_str(gap);
+        text.push_str(&word);
+    }
+    text.push('\n');
+}
+
+/// What was not played and what could not be seen: a few lines, for these may make a verdict smaller than it looks.
+fn remarks(text: &mut String, report: &RunReport) {
+    let mut lines: Vec<String> = report.not_applicable.iter().map(|what| format!("not applicable: {what}")).collect();
+    lines.extend(phrase::blind(report));
+    for line in lines.iter().take(MAX_REMARKS) {
+        let _ = writeln!(text, "{DIM}{}{DIM:#}", harmless(line));
+    }
+    if lines.len() > MAX_REMARKS {
+        let more = counted(lines.len() - MAX_REMARKS, "more remark");
+        let _ = writeln!(text, "{DIM}… and {more}; `--out DIR` writes them all down{DIM:#}");
+    }
+}
+
+/// A cause with its count, the simplest scenario that shows it, and the command for that.
+fn told_once(cause: &Cause<'_>) -> String {
+    let Finding { invariant, verdict, why } = cause.finding;
+    let (letter, style) = badge(*verdict);
+    let word = phrase::verdict(*verdict);
+    let of = |list: &[(&str, usize)]| {
+        let told = list.iter().map(|(name, count)| format!("{} {}", harmless(name), number(*count)));
+        told.collect::<Vec<_>>().join(", ")
+    };
+    let scenarios = counted(cause.count, "scenario");
+    let mut text = format!("{style}{letter} {word} {invariant}{style:#} in {scenarios}: {}\n", of(&cause.methods));
+    let why = harmless(&shortened(why.trim_end(), WHY.0, WHY.1)).replace('\n', "\n    ");
+    let _ = writeln!(text, "  {BOLD}{}{BOLD:#}  {}", harmless(&cause.simplest.id), harmless(&cause.simplest.title));
+    let _ = writeln!(text, "    {why}");
+    if !cause.follows.is_empty() {
+        let _ = writeln!(text, "  {DIM}with it: {}{DIM:#}", of(&cause.follows));
+    }
+    let _ = writeln!(text, "  again: {}", harmless(&cause.simplest.replay));
+    text
 }
 
 /// One failed scenario with all of its evidence.
 #[must_use]
 pub fn failure_in_full(scenario: &ScenarioReport) -> String {
-    told(scenario, str::to_owned)
-}
-
-fn told(scenario: &ScenarioReport, length: impl Fn(&str) -> String) -> String {
     let (letter, style) = badge(scenario.verdict);
     let id = harmless(&scenario.id);
     let mut text = format!("{style}{letter}{style:#} {BOLD}{id}{BOLD:#}  {}\n", harmless(&scenario.title));
     for Finding { invariant, verdict, why } in &scenario.findings {
         let (_, style) = badge(*verdict);
-        let why = harmless(&length(why.trim_end())).replace('\n', "\n    ");
+        let why = harmless(why.trim_end()).replace('\n', "\n    ");
         let word = phrase::verdict(*verdict);
         let _ = writeln!(text, "  {style}{word}{style:#} {invariant}\n    {why}");
     }
@@ -152,7 +196,7 @@ fn controls(text: &mut String, report: &RunReport) {
     }
     let (bit, of) = (must.len() - silent.len(), must.len());
     let style = if silent.is_empty() { GREEN } else { RED };
-    let _ = writeln!(text, "\ncontrols: {style}{bit} of {of}{style:#} that must double an effect did");
+    let _ = writeln!(text, "controls: {style}{bit} of {of}{style:#} that must double an effect did");
 }
 
 fn gate(text: &mut String, report: &RunReport) {
@@ -162,7 +206,7 @@ fn gate(text: &mut String, report: &RunReport) {
         (true, true) => ("open, rewritten by this run", GREEN),
         (false, _) => ("SHUT", RED),
     };
-    let _ = writeln!(text, "\ngate: {style}{word}{style:#}  {}", harmless(&gate.file));
+    let _ = writeln!(text, "gate: {style}{word}{style:#}  {}", harmless(&gate.file));
     for difference in gate.differences.iter().take(MAX_DIFFERENCES) {
         let _ = writeln!(text, "  {}", harmless(difference).replace('\n', "\n  "));
     }
@@ -231,14 +275,29 @@ mod tests {
     fn a_long_why_is_cut_in_the_summary_and_whole_in_full() {
         let report = sample::red();
         let (_, pair) = phrase::failures(&report)[1];
-        assert!(bare(&failure(pair)).contains("    … 3 more lines"));
-        assert!(!failure(pair).contains("line 6") && failure_in_full(pair).contains("line 6"));
+        let text = bare(&summary(&report));
+        assert!(text.contains("    … 3 more lines") && !text.contains("line 6"), "{text}");
+        assert!(failure_in_full(pair).contains("line 6"));
     }
 
+    /// One bug filled twenty screens.
     #[test]
-    fn many_failures_are_counted_instead_of_told() {
+    fn scenarios_that_fail_of_one_cause_are_counted_and_told_once() {
         let text = bare(&summary(&sample::large(100, 2)));
-        assert!(text.contains("… and 33 more failed scenarios"), "{text}");
+        assert!(text.contains("V violated effect_once in 51 scenarios: nested 50, points 1"), "{text}");
+        assert_eq!(text.matches("again: ").count(), 3, "{text}");
+    }
+
+    /// A green run printed fifty lines, in which nobody found the one that said so.
+    #[test]
+    fn a_green_run_fits_into_ten_lines() {
+        let mut report = sample::green();
+        let one = report.methods[0].clone();
+        report.methods.resize(18, one);
+        report.not_applicable.resize(9, "log to report, because it has no action log".to_owned());
+        let text = bare(&summary(&report));
+        assert!(text.lines().count() <= 10, "{text}");
+        assert!(text.lines().all(|line| line.len() <= 160), "{text}");
     }
 
     #[test]

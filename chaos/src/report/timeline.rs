@@ -95,6 +95,7 @@ impl Timeline {
         if runs.is_empty() {
             return None;
         }
+        let runs = &close_gaps(runs);
         let scale = Scale::of(runs);
         let several = runs.iter().map(task).collect::<BTreeSet<_>>().len() > 1;
         let mut groups: Vec<Group> = Vec::new();
@@ -115,6 +116,27 @@ impl Timeline {
         let lanes = groups.iter().map(|group| group.bars.len()).max().unwrap_or(0);
         Some(Self { groups, span: duration(scale.length), lanes })
     }
+}
+
+/// The longest time, in seconds, that is drawn between two processes, and before the first one.
+const LONGEST_GAP: f64 = 0.05;
+
+/// The same processes without the time in which nothing happened: a run that is resumed from its tape was recorded long
+/// before, and would be a bar of no width at the far left.
+fn close_gaps(runs: &[RunTimeline]) -> Vec<RunTimeline> {
+    let mut closed: Vec<RunTimeline> = runs.to_vec();
+    let (mut cut, mut free_at) = (0.0, f64::NEG_INFINITY);
+    for run in &mut closed {
+        if free_at.is_finite() {
+            cut += (run.started_at - cut - free_at - LONGEST_GAP).max(0.0);
+        }
+        run.started_at -= cut;
+        run.ended_at -= cut;
+        let earliest = run.started_at - LONGEST_GAP;
+        run.events.iter_mut().for_each(|event| event.ts = (event.ts - cut).max(earliest));
+        free_at = free_at.max(run.ended_at);
+    }
+    closed
 }
 
 impl Group {
@@ -244,6 +266,22 @@ mod tests {
         "run 1 of t2 (+3ms)".clone_into(&mut runs[1].run);
         let line = Timeline::of(runs).expect("a timeline");
         assert_eq!(line.bars().map(|bar| bar.task.as_deref()).collect::<Vec<_>>(), [Some("t1"), Some("t2")]);
+    }
+
+    /// A run on tape was recorded when the lab began, its resume played a minute later: both bars had no width.
+    #[test]
+    fn the_time_between_a_tape_and_its_resume_is_not_drawn() {
+        let mut report = sample::green();
+        let runs = &mut report.scenarios.iter_mut().find(|it| it.method == "points").expect("a scenario").timeline;
+        let whole =
+            |runs: &[RunTimeline]| Timeline::of(runs).expect("a timeline").bars().map(|bar| bar.width).sum::<f64>();
+        let before = whole(runs);
+        runs[1].started_at += 60.0;
+        runs[1].ended_at += 60.0;
+        runs[1].events.iter_mut().for_each(|event| event.ts += 60.0);
+        assert!(whole(runs) > before / 8.0, "{} of {before}", whole(runs));
+        let last = Timeline::of(runs).expect("a timeline");
+        assert!(last.bars().last().expect("a bar").marks.len() >= 3, "its events are still its own");
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub enum Exit {
     Held,
     /// A property was violated, a kill was not reached, or the gate is shut.
     Violated,
-    /// The plan fails without any crash already.
+    /// A clean run cannot be judged: the plan fails without any crash already.
     BaselineFailed,
     /// Nothing was selected, or the budget cut the run short.
     CutShort,
@@ -26,7 +26,7 @@ pub enum Exit {
 pub const TABLE: [(Exit, &str); 7] = [
     (Exit::Held, "everything that was selected held"),
     (Exit::Violated, "a property was violated, a kill missed, or the gate is shut"),
-    (Exit::BaselineFailed, "the plan fails already where nothing is killed"),
+    (Exit::BaselineFailed, "a clean run cannot be judged: the plan fails where nothing is killed"),
     (Exit::CutShort, "nothing was selected, or the budget ended first"),
     (Exit::ControlSilent, "a negative control did not bite: the lab is blind here"),
     (Exit::Usage, "the command line makes no sense"),
@@ -75,6 +75,8 @@ impl From<&LabError> for Exit {
     fn from(error: &LabError) -> Self {
         match error {
             LabError::Usage(_) | LabError::Spawn { .. } => Self::Usage,
+            // The agent's own words are the agent's, and no failure of the lab.
+            LabError::Inventory(_) => Self::BaselineFailed,
             _ => Self::LabFailed,
         }
     }
@@ -83,6 +85,14 @@ impl From<&LabError> for Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_wrong_with_the_agent_is_no_failure_of_the_lab() {
+        let code = |error: LabError| Exit::from(&error).code();
+        assert_eq!(code(LabError::Inventory("not JSON".to_owned())), 2);
+        assert_eq!(code(LabError::Usage("no such folder".to_owned())), 64);
+        assert_eq!(code(LabError::Internal("a thread panicked".to_owned())), 70);
+    }
 
     #[test]
     fn the_table_has_every_code_once_and_ascending() {

@@ -1,7 +1,9 @@
 //! One whole run of the lab: every plan made ready, every method played, within a budget, and the one word that comes
 //! of it.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::agent::live;
@@ -10,7 +12,7 @@ use crate::case::plan::PlanCase;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
 use crate::look::lab::Lab;
-use crate::method::{self, BASELINE};
+use crate::method::{self, BASELINE, RUNS_CLEAN};
 use crate::play::method::Method;
 use crate::play::pool::{parallel, parallel_while};
 use crate::play::prepared::Prepared;
@@ -28,12 +30,21 @@ pub struct Options {
     pub jobs: usize,
     /// The time after which no further scenario is begun.
     pub budget: Option<Duration>,
+    /// Whether no further scenario is begun after the first one that fails.
+    pub fail_fast: bool,
     /// Which part of the scenarios is played here.
     pub shard: Shard,
     /// The methods, in the order in which they are played.
     pub methods: Vec<&'static Method>,
     /// The pinned inventory, where it is to be checked.
     pub gate: Option<Gate>,
+}
+
+impl Options {
+    /// How many methods are played, with the one that all others are compared with.
+    fn count(&self) -> usize {
+        self.methods.iter().filter(|method| method.name != BASELINE).count() + 1
+    }
 }
 
 /// Part `number` of `of`, from 1.
@@ -61,10 +72,14 @@ impl Shard {
 pub enum Progress<'a> {
     /// A plan is made ready.
     Preparing(&'a str),
-    /// A method begins with so many scenarios.
-    Begins(&'a str, usize),
+    /// A method begins: its place among all, from 1, how many there are, and its scenarios.
+    Begins(&'a str, (usize, usize), usize),
     /// A scenario has been played.
     Played(&'a ScenarioReport),
+    /// A method has come to its end.
+    Ended(&'a MethodReport),
+    /// Everything so far, in the form in which it would be left if the lab ended now.
+    SoFar(&'a RunReport),
 }
 
 /// Listens to [`Progress`]; called from several threads.
@@ -82,10 +97,22 @@ pub fn run(
 ) -> Result<RunReport, LabError> {
     let mut run = Run::new(lab, options);
     run.plans.extend(plans.iter().map(|case| case.name.clone()));
-    let prepared = run.prepare(plans, tell)?;
+    let mut prepared = run.prepare(plans, tell)?;
+    if prepared.iter().all(|ready| !ready.discovery.records) {
+        let why = "crash points beyond the contract's, because the agent does not write `AGENT_CRASH_RECORD`";
+        run.not_applicable.push(why.to_owned());
+    }
+    // Where a clean run fails, nothing else is told, and one plan is enough to tell it.
+    if let Some(broken) = prepared.iter().find(|ready| !ready.is_sound()).cloned() {
+        prepared = vec![broken];
+    }
     run.play(method_named(BASELINE)?, &prepared, Shard::WHOLE, tell)?;
     if run.scenarios.iter().any(failed) {
-        return Ok(run.finish(Some(Conclusion::BaselineFailed), None));
+        // A run that came to its end and shows a bug has been judged; there is nothing to compare with all the same.
+        let broken = run.scenarios.iter().any(cannot_be_judged);
+        run.cut_short = (!broken).then(|| "the clean run shows it already, nothing was killed".to_owned());
+        let outcome = if broken { Conclusion::BaselineFailed } else { Conclusion::Violated };
+        return Ok(run.finish(Some(outcome), None));
     }
     let mut first = 0;
     let mut selected = 0;
@@ -145,11 +172,18 @@ fn failed(report: &ScenarioReport) -> bool {
     report.verdict != VerdictKind::Holds
 }
 
+/// Whether a clean run did not come to where it could be judged.
+#[must_use]
+pub fn cannot_be_judged(report: &ScenarioReport) -> bool {
+    report.findings.iter().any(|finding| finding.invariant == RUNS_CLEAN)
+}
+
 struct Count {
     all: usize,
     played: usize,
 }
 
+#[derive(Clone)]
 struct Run<'a> {
     lab: &'a Arc<Lab>,
     options: &'a Options,
@@ -161,6 +195,7 @@ struct Run<'a> {
     scenarios: Vec<ScenarioReport>,
     controls: Vec<ControlReport>,
     cut_short: Option<String>,
+    not_applicable: Vec<String>,
 }
 
 impl<'a> Run<'a> {
@@ -176,6 +211,7 @@ impl<'a> Run<'a> {
             scenarios: Vec::new(),
             controls: Vec::new(),
             cut_short: None,
+            not_applicable: missing(lab),
         }
     }
 
@@ -206,6 +242,7 @@ impl<'a> Run<'a> {
         // Tapes are recorded here, side by side.
         let scenarios = parallel(self.options.jobs, prepared, |ready| method::scenarios_for(method, ready))?;
         let scenarios: Vec<Scenario> = scenarios.into_iter().flatten().collect();
+        self.note_not_applicable(method, prepared);
         let all = scenarios.len();
         let offset = self.offset;
         let chosen: Vec<Scenario> = scenarios
@@ -214,22 +251,50 @@ impl<'a> Run<'a> {
             .filter(|(i, _)| shard.has(offset + i))
             .map(|(_, scenario)| scenario)
             .collect();
-        tell(&Progress::Begins(method.name, chosen.len()));
+        tell(&Progress::Begins(method.name, (self.methods.len(), self.options.count()), chosen.len()));
+        // A failure of an earlier method counts as well.
+        let stopped = AtomicBool::new(self.options.fail_fast && self.scenarios.iter().any(failed));
         let in_budget = || self.options.budget.is_none_or(|b| self.begin.elapsed() < b);
-        let results = parallel_while(self.options.jobs, &chosen, in_budget, |scenario| {
+        let go_on = || in_budget() && !stopped.load(Ordering::Relaxed);
+        let finished = Mutex::new(Vec::new());
+        let results = parallel_while(self.options.jobs, &chosen, go_on, |scenario| {
             let done = scenario.report(|subject| self.lab.replay_command(subject))?;
             live::played();
             tell(&Progress::Played(&done.report));
+            if failed(&done.report) {
+                stopped.fetch_or(self.options.fail_fast, Ordering::Relaxed);
+                // A lab that is stopped or dies leaves the failures that it had.
+                let mut finished = finished.lock().map_err(|_| LabError::poisoned())?;
+                finished.push(done.report.clone());
+                tell(&Progress::SoFar(&self.so_far(&finished)));
+            }
             Ok(done)
         })?;
         let played: Vec<Done> = results.into_iter().flatten().collect();
         let (count, of) = (played.len(), chosen.len());
         if count < of {
-            let why = format!("the budget ended in `{}`, {count} of {of} scenarios in", method.name);
+            let reason = if in_budget() { "the first failure ended the run" } else { "the budget ended" };
+            let why = format!("{reason} in `{}`, {count} of {of} scenarios in", method.name);
             self.cut_short.get_or_insert(why);
         }
         self.sum_up(method, played, begin.elapsed());
+        if let Some(ended) = self.methods.last() {
+            tell(&Progress::Ended(ended));
+        }
+        tell(&Progress::SoFar(&self.so_far(&[])));
         Ok(Count { all, played: count })
+    }
+
+    /// Says once for each reason to which plans the method does not apply.
+    fn note_not_applicable(&mut self, method: &Method, prepared: &[Arc<Prepared>]) {
+        let mut plans: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for ready in prepared {
+            if let Some(why) = method::why_not(method, &self.lab.target, &ready.case) {
+                plans.entry(why).or_default().push(&ready.case.name);
+            }
+        }
+        let told = plans.iter().map(|(why, plans)| format!("{} to {}, because {why}", method.name, plans.join(", ")));
+        self.not_applicable.extend(told);
     }
 
     fn sum_up(&mut self, method: &Method, played: Vec<Done>, time: Duration) {
@@ -247,10 +312,23 @@ impl<'a> Run<'a> {
             unreachable: played.iter().filter(|done| done.unreachable).count(),
             duration_s: time.as_secs_f64(),
         });
-        for done in played {
+        for mut done in played {
+            // One of a kind is enough to show how it goes; what failed is shown whole.
+            let known = |known: &ScenarioReport| known.method == done.report.method && known.plan == done.report.plan;
+            if !failed(&done.report) && self.scenarios.iter().any(known) {
+                done.report.timeline.clear();
+            }
             self.scenarios.push(done.report);
             self.controls.extend(done.control);
         }
+    }
+
+    /// The report that is left if the lab ends now, with these scenarios of the present method.
+    fn so_far(&self, more: &[ScenarioReport]) -> RunReport {
+        let mut now = self.clone();
+        now.scenarios.extend(more.iter().cloned());
+        now.cut_short.get_or_insert("the lab was ended before it had played everything".to_owned());
+        now.finish(None, None)
     }
 
     fn finish(self, known: Option<Conclusion>, gate: Option<crate::report::model::GateReport>) -> RunReport {
@@ -281,12 +359,19 @@ impl<'a> Run<'a> {
             outcome,
             exit_code: Exit::from(outcome).code(),
             cut_short: self.cut_short,
+            not_applicable: self.not_applicable,
             methods: self.methods,
             scenarios: self.scenarios,
             controls: self.controls,
             gate,
         }
     }
+}
+
+/// What an agent need not offer, and what the lab leaves out where it does not.
+fn missing(lab: &Lab) -> Vec<String> {
+    let by_inventory = "the tools' own examples and the control by keys, because the agent has no `tools --json`";
+    lab.target.inventory.is_none().then(|| by_inventory.to_owned()).into_iter().collect()
 }
 
 fn speed(methods: &[MethodReport]) -> Option<f64> {

@@ -5,6 +5,9 @@ use std::fmt;
 use super::call::CallPoint;
 use super::point::CrashPoint;
 
+/// What follows the word of a signal that a whole process group gets.
+pub(super) const GROUP: &str = "-group";
+
 /// The text form of a schedule without kills.
 pub const NONE: &str = "none";
 
@@ -21,6 +24,8 @@ pub enum Kill {
     Signal {
         /// What is sent.
         sign: Sign,
+        /// Whether its whole process group gets it, as from a terminal, and not the process alone.
+        group: bool,
         /// The step to wait for.
         step: usize,
     },
@@ -62,7 +67,9 @@ impl fmt::Display for Kill {
             Self::Call(point) => point.fmt(f),
             Self::Delay(us) if us % 1000 == 0 => write!(f, "+{}ms", us / 1000),
             Self::Delay(us) => write!(f, "+{us}us"),
-            Self::Signal { sign, step } => write!(f, "{}@{step}", sign.word()),
+            Self::Signal { sign, group, step } => {
+                write!(f, "{}{}@{step}", sign.word(), if *group { GROUP } else { "" })
+            }
         }
     }
 }

@@ -77,7 +77,7 @@ mod tests {
         prop_oneof![
             point,
             (0_u64..10_000_000).prop_map(Kill::Delay),
-            (sign, 0_usize..100).prop_map(|(sign, step)| Kill::Signal { sign, step }),
+            (sign, any::<bool>(), 0_usize..100).prop_map(|(sign, group, step)| Kill::Signal { sign, group, step }),
             ("[a-z][a-z0-9_]{0,8}(:(0|[1-9][0-9]?))?", "[a-z][a-z0-9_]{0,8}", 1_u32..99)
                 .prop_map(|(phase, call, nth)| Kill::Call(CallPoint { phase, call, nth })),
         ]
@@ -99,6 +99,7 @@ mod tests {
     #[rstest]
     #[case("after_effect:2, before_effect:2#2, +37ms")]
     #[case("+250us, term@1, int@0, stop@2, kill@2")]
+    #[case("term-group@1, int-group@0")]
     #[case("recover.swept, commit.written:1#3")]
     #[case("write_artifact:2/linkat#1, open/pwrite64#3")]
     #[case("none")]

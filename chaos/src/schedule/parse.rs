@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::call::CallPoint;
-use super::kill::{Kill, NONE, Sign};
+use super::kill::{GROUP, Kill, NONE, Sign};
 use super::point::CrashPoint;
 
 /// Why a text is not a schedule, and where.
@@ -107,10 +107,11 @@ fn delay(part: Part<'_>) -> Result<Kill, ParseError> {
 }
 
 fn signal(word: Part<'_>, step: Part<'_>) -> Result<Kill, ParseError> {
-    let sign = Sign::ALL.into_iter().find(|sign| sign.word() == word.text);
-    let sign = sign.ok_or_else(|| word.error("no such signal; there are `kill@`, `term@`, `int@` and `stop@`"))?;
+    let (name, group) = word.text.strip_suffix(GROUP).map_or((word.text, false), |name| (name, true));
+    let unknown = "no such signal; there are `kill@`, `term@`, `int@` and `stop@`, and `term-group@` and so on";
+    let sign = Sign::ALL.into_iter().find(|sign| sign.word() == name).ok_or_else(|| word.error(unknown))?;
     let step = step.number("a step number is missing after `@`")?;
-    Ok(Kill::Signal { sign, step })
+    Ok(Kill::Signal { sign, group, step })
 }
 
 fn call(phase: Part<'_>, rest: Part<'_>) -> Result<CallPoint, ParseError> {

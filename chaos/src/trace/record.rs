@@ -12,6 +12,7 @@ use super::files::{self, Ids, descriptor, resolve};
 use super::memory;
 use super::op::{FileId, Op};
 use crate::error::LabError;
+use crate::look;
 
 /// The end of the name of SQLite's shared memory.
 const SHM: &str = "-shm";
@@ -26,6 +27,8 @@ pub struct Recorder {
     /// Where what the agent prints goes to.
     printed: Vec<PathBuf>,
     blind: BTreeSet<String>,
+    /// Files that are mapped to be written, and have not been synced by their mapping since.
+    mapped: BTreeSet<String>,
 }
 
 /// A call on its way: what its entry told, for its exit to go on with.
@@ -45,6 +48,7 @@ enum About {
     Unlink { path: String, folder: bool },
     Mkdir { path: String },
     SyncFile { key: (u64, u64) },
+    Mapped { key: (u64, u64), synced: bool },
     SyncDir { path: String },
     SyncAll,
 }
@@ -56,7 +60,7 @@ impl Recorder {
     /// A folder that is not there.
     pub fn new(world: &Path) -> Result<Self, LabError> {
         let world = std::fs::canonicalize(world).map_err(LabError::io("find", world))?;
-        Ok(Self { world, ids: Ids::default(), printed: Vec::new(), blind: BTreeSet::new() })
+        Ok(Self { world, ids: Ids::default(), printed: Vec::new(), blind: BTreeSet::new(), mapped: BTreeSet::new() })
     }
 
     /// The number of the file that has this name now.
@@ -72,7 +76,8 @@ impl Recorder {
     /// What happened in the folder that no call tells, in words.
     #[must_use]
     pub fn blind(&self) -> Vec<String> {
-        self.blind.iter().cloned().collect()
+        let unseen = |path| format!("not reached: blind here, `{path}` is written through a mapping that nobody syncs");
+        self.blind.iter().cloned().chain(self.mapped.iter().map(unseen)).collect()
     }
 
     /// The path below the folder; nothing for what is elsewhere.
@@ -122,11 +127,11 @@ impl Recorder {
             Shape::Msync => {
                 let path = self.inside(&mapped(pid, args[0])?)?;
                 let key = files::key_of(&self.world.join(&path))?;
-                one(Class::Sync, &path, About::SyncFile { key })
+                one(Class::Sync, &path, About::Mapped { key, synced: args[2] as i32 & libc::MS_SYNC != 0 })
             }
             Shape::Mmap => self.mapping(pid, args),
             Shape::Ring => {
-                self.blind.insert("the agent uses io_uring, whose calls are not seen".to_owned());
+                self.blind.insert("not reached: blind here, the agent uses io_uring".to_owned());
                 None
             }
             Shape::Sync => {
@@ -221,7 +226,7 @@ impl Recorder {
         if written {
             let (path, _) = self.open_file(pid, args[4])?;
             if !path.ends_with(SHM) {
-                self.blind.insert(format!("`{path}` is written through a mapping, which is not seen"));
+                self.mapped.insert(path.clone());
             }
         }
         None
@@ -254,7 +259,12 @@ impl Recorder {
             About::Unlink { path, folder: false } => vec![Op::Unlink { path: path.clone() }],
             About::Unlink { path, folder: true } => vec![Op::Rmdir { path: path.clone() }],
             About::Mkdir { path } => vec![Op::Mkdir { path: path.clone() }],
+            // The file's own sync takes along what was stored through a mapping of it.
+            About::SyncFile { key } if self.mapped.contains(&pending.call.path) => {
+                self.flushed(&pending.call.path, *key, true)
+            }
             About::SyncFile { key } => vec![Op::SyncFile { file: self.ids.of(*key), path: name() }],
+            About::Mapped { key, synced } => self.flushed(&pending.call.path, *key, *synced),
             About::SyncDir { path } => vec![Op::SyncDir { path: path.clone() }],
             About::SyncAll => vec![Op::SyncAll],
         }
@@ -265,10 +275,29 @@ impl Recorder {
         let lost = [libc::EIO, libc::ENOSPC, libc::EDQUOT].contains(&(-result as i32));
         let path = pending.call.path.clone();
         match &pending.about {
-            About::SyncFile { key } if lost => vec![Op::SyncFailed { file: Some(self.ids.of(*key)), path }],
+            About::SyncFile { key } | About::Mapped { key, .. } if lost => {
+                vec![Op::SyncFailed { file: Some(self.ids.of(*key)), path }]
+            }
             About::SyncDir { .. } if lost => vec![Op::SyncFailed { file: None, path }],
             _ => Vec::new(),
         }
+    }
+
+    /// What was stored through a mapping is followed where the mapping is synced: the file's whole content then.
+    fn flushed(&mut self, path: &str, key: (u64, u64), synced: bool) -> Vec<Op> {
+        self.mapped.remove(path);
+        let file = self.ids.of(key);
+        let mut ops = Vec::new();
+        match look::files::read(&self.world.join(path)) {
+            Ok(data) => ops.push(Op::Write { file, path: path.into(), offset: 0, data: data.into() }),
+            Err(_) => {
+                self.blind.extend([format!("not reached: blind here, the mapping of `{path}` could not be read")]);
+            }
+        }
+        if synced {
+            ops.push(Op::SyncFile { file, path: path.into() });
+        }
+        ops
     }
 
     fn written(&mut self, pid: Pid, pending: &Pending, len: usize) -> Vec<Op> {
@@ -294,7 +323,7 @@ impl Recorder {
         let (position, flags) = files::position(pid, fd).unwrap_or_default();
         let offset = at.unwrap_or(position.saturating_sub(len as u64));
         let Some(data) = data.or_else(|| files::read_back(pid, fd, offset, len)) else {
-            self.blind.insert(format!("what was written to `{path}` could not be read"));
+            self.blind.insert(format!("not reached: blind here, what was written to `{path}` could not be read"));
             return Vec::new();
         };
         let file = self.ids.of(key);
@@ -312,7 +341,7 @@ impl Recorder {
             (Some(from), None) => vec![Op::Unlink { path: from.to_owned() }],
             (None, Some(to)) => {
                 let Some(file) = self.file(to) else { return Vec::new() };
-                let data = std::fs::read(self.world.join(to)).unwrap_or_default();
+                let data = look::files::read(&self.world.join(to)).unwrap_or_default();
                 vec![
                     Op::Create { path: to.to_owned(), file },
                     Op::Write { file, path: to.into(), offset: 0, data: data.into() },
@@ -331,9 +360,12 @@ impl Recorder {
         let mut folders = vec![self.world.clone()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).map_err(LabError::io("read", &folder))? {
-                let path = entry.map_err(LabError::io("read", &folder))?.path();
-                if path.is_dir() && !path.is_symlink() {
+                let entry = entry.map_err(LabError::io("read", &folder))?;
+                let (path, kind) = (entry.path(), entry.file_type().map_err(LabError::io("read", &folder))?);
+                if kind.is_dir() {
                     folders.push(path);
+                } else if !kind.is_file() && !kind.is_symlink() {
+                    // A pipe, a socket or a device is not what a disk holds.
                 } else if let (Some(name), Some(file)) = (self.inside(&path), self.ids.at(&path)) {
                     names.insert(name, file);
                 }

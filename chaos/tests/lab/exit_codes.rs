@@ -85,13 +85,43 @@ fn a_command_line_without_sense_ends_in_64() {
 }
 
 #[test]
-fn a_lab_that_cannot_work_ends_in_70() {
-    run(&honest(), "points").args(["--dir", "/proc"]).assert().code(70).stderr(contains("/proc"));
+fn a_folder_that_takes_no_scenarios_ends_in_64() {
+    run(&honest(), "points").args(["--dir", "/proc"]).assert().code(64).stderr(contains("--dir /proc"));
+    run(&honest(), "points").args(["--dir", "/no/such/folder"]).assert().code(64).stderr(contains("--dir /no/such"));
 }
 
 #[test]
-fn an_inventory_that_cannot_be_read_ends_in_70() {
-    run("echo {}", "points").assert().code(70).stderr(contains("tools --json"));
+fn an_inventory_that_cannot_be_read_ends_in_2() {
+    run("echo {}", "points").assert().code(2).stderr(contains("tools --json"));
+}
+
+/// A missing script, an agent that does nothing and a plan with an unknown tool were told as ten findings each, or as
+/// a failure of the lab.
+#[test]
+fn an_agent_that_fails_by_itself_is_one_finding_in_one_line_and_ends_in_2() {
+    let folder = tempfile::tempdir().expect("dir");
+    let plan = folder.path().join("plan.json");
+    std::fs::write(&plan, r#"{"goal": "g", "steps": [{"tool": "launch_rocket", "input": {}}]}"#).expect("written");
+    let plan = ["--plan", plan.to_str().expect("a path")];
+    for (agent, more, word) in [
+        ("python3 /no/such/agent.py", &[][..], "can't open file"),
+        ("true", &[], "no task is stored (there is no database)"),
+        (&honest(), &plan, "launch_rocket"),
+    ] {
+        let told = run(agent, "points").args(more).arg("--json").assert().code(2);
+        let report: serde_json::Value = serde_json::from_slice(&told.get_output().stdout).expect("JSON");
+        let scenarios = report["scenarios"].as_array().expect("a list");
+        let findings: Vec<_> = scenarios.iter().flat_map(|it| it["findings"].as_array().expect("a list")).collect();
+        assert_eq!(findings.len(), 1, "{agent}: {findings:?}");
+        let why = findings[0]["why"].as_str().expect("text");
+        assert!(why.contains(word) && !why.contains('\n'), "{agent}: {why}");
+    }
+}
+
+#[test]
+fn a_clean_run_that_shows_a_bug_ends_in_1() {
+    let agent = Broken::new("agent.py", "task.journal(\"task_done\")", "pass");
+    run(&agent.command(), "points").assert().code(1).stdout(contains("the clean run shows it already"));
 }
 
 #[test]
@@ -129,4 +159,35 @@ fn shards_together_play_everything_once() {
     parts.sort();
     whole.sort();
     assert_eq!(parts, whole);
+}
+
+/// Whoever waited saw nothing until the end, and a lab that was killed left nothing.
+#[test]
+fn failures_are_told_as_they_happen_and_a_killed_lab_leaves_the_report_of_what_it_had() {
+    let agent = Broken::new("agent.py", "task.journal(\"step_recovered\", idx)", "pass");
+    let out = tempfile::tempdir().expect("dir");
+    let args = ["run", "--agent", &agent.command(), "--method", "points,random,fuzz", "--jobs", "1", "--out"];
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("chaos"));
+    command.args(args).arg(out.path()).stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
+    let mut lab = command.spawn().expect("a lab");
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(lab.stderr.take().expect("a pipe")));
+    let begun = lines.by_ref().map_while(Result::ok).find(|line| line.contains("method 2 of 4: points"));
+    assert!(begun.expect("a line a method").contains("failed so far"));
+    lab.kill().expect("killed");
+    lab.wait().expect("ended");
+    let path = out.path().to_str().expect("a path");
+    let shown = chaos(&["report", path]).assert().code(1);
+    shown.stdout(contains("violated recovery_explicit").and(contains("the lab was ended before")));
+}
+
+#[test]
+fn the_first_failure_ends_a_run_that_fails_fast() {
+    let agent = Broken::new("agent.py", "task.journal(\"step_recovered\", idx)", "pass");
+    let command = agent.command();
+    let args = ["run", "--agent", &command, "--method", "points,random", "--jobs", "1", "--fail-fast", "--json"];
+    let told = chaos(&args).assert().code(1);
+    let report: serde_json::Value = serde_json::from_slice(&told.get_output().stdout).expect("JSON");
+    let failed = report["scenarios"].as_array().expect("a list").iter().filter(|it| it["verdict"] != "holds");
+    assert_eq!(failed.count(), 1);
+    assert!(report["cut_short"].as_str().expect("a reason").contains("the first failure ended the run"));
 }

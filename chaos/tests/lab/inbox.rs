@@ -172,14 +172,17 @@ fn the_points_of_log_and_report_are_found_by_recording_also_those_of_mending() {
     let all = contains("points/inbox/log.before_append:1#2")
         .and(contains("points/inbox/report.renamed"))
         .and(contains("log/inbox/torn, before_effect:2, log.sealed"));
-    listed.stdout(all.and(contains("not inbox: its steps have no effect of their own")));
+    listed.stdout(all.and(contains("not applicable to inbox, because its steps have no effect of their own")));
 }
 
 #[test]
 fn an_agent_without_the_command_does_not_get_the_case() {
     let agent = honest();
     let args = ["list", "--agent", &agent, "--method", "points,log"];
-    chaos(&args).assert().code(0).stdout(contains("/inbox/").not().and(contains("not report: it has no action log")));
+    chaos(&args)
+        .assert()
+        .code(0)
+        .stdout(contains("/inbox/").not().and(contains("not applicable to report, because it has no action log")));
     replay(&agent, "after_effect:1").assert().code(64).stderr(contains("the agent has no command `inbox`"));
 }
 

@@ -3,6 +3,7 @@
 mod broken_agents;
 mod deep;
 mod exit_codes;
+mod fair;
 mod fuzz;
 mod inbox;
 mod leftovers;

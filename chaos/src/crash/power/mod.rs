@@ -19,5 +19,5 @@ pub mod tear;
 mod tests;
 pub mod trail;
 
-pub use states::{DiskReport, PendingReport, State, States, states};
+pub use states::{DiskReport, Fate, PendingReport, State, States, states};
 pub use trail::{Entry, Trail, What};

@@ -14,6 +14,9 @@ use crate::contract::{DB_FILE, WAL};
 use crate::crash::{Image, wal};
 use crate::trace::FileId;
 
+/// What became of a change that is on the disk as it was made.
+const ARRIVED: &str = "arrived";
+
 /// What became of a pending change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fate {
@@ -31,6 +34,18 @@ pub struct State {
     pub moment: usize,
     /// The entries that were pending, and what became of them.
     pub pending: Vec<(usize, Fate)>,
+}
+
+impl State {
+    /// The same disk, but what was pending at this place arrived whole; nothing where it did anyway.
+    #[must_use]
+    pub fn with_arrived(&self, place: usize) -> Option<Self> {
+        let whole = Fate::Kept(Part::WHOLE);
+        let mut fewer = self.clone();
+        let (_, fate) = fewer.pending.get_mut(place).filter(|(_, fate)| *fate != whole)?;
+        *fate = whole;
+        Some(fewer)
+    }
 }
 
 /// A disk after a power cut.
@@ -179,15 +194,16 @@ impl<'a> States<'a> {
         DiskReport { after, pending: pending.collect(), files: files.collect() }
     }
 
-    /// The state in words: what was pending, and what of it arrived.
+    /// The state in words: what of the pending changes did not arrive, or not whole.
     #[must_use]
     pub fn describe(&self, state: &State) -> String {
         let report = self.report(state);
         let mut text = format!("the power went after {}", report.after);
-        if report.pending.is_empty() {
-            text += "; everything was synced";
+        let lost: Vec<&PendingReport> = report.pending.iter().filter(|pending| pending.fate != ARRIVED).collect();
+        if lost.is_empty() {
+            text += "; nothing was lost";
         }
-        for pending in report.pending {
+        for pending in lost {
             text += &format!("\n  not synced: {} ({}): {}", pending.what, pending.at, pending.fate);
         }
         text
@@ -222,7 +238,7 @@ fn became(entry: &Entry, fate: Fate) -> String {
             let (from, to) = part.bytes(*offset, data.len());
             format!("torn: bytes {from} to {to} arrived")
         }
-        (Fate::Kept(_), _) => "arrived".to_owned(),
+        (Fate::Kept(_), _) => ARRIVED.to_owned(),
     }
 }
 

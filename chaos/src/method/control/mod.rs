@@ -10,7 +10,9 @@ mod weight;
 
 use self::weight::{Control, Weight};
 use crate::agent::process::Env;
+use crate::agent::target::Target;
 use crate::case::TASK;
+use crate::case::plan::PlanCase;
 use crate::error::LabError;
 use crate::judge;
 use crate::judge::verdict::{Finding, Verdict};
@@ -27,6 +29,20 @@ pub(super) const METHOD: Method = Method {
     about: "the agent made unsafe: the effect must double at exactly the points between effect and commit",
     scenarios,
 };
+
+/// Why there is nothing to control in a plan, where that is so: each step with an effect has a control, or nobody has
+/// said that it has an effect.
+pub(super) fn why_not(target: &Target, case: &PlanCase) -> Option<&'static str> {
+    if !case.kind.is_created() {
+        return Some("its steps have no effect of their own that could double");
+    }
+    let tools = || case.steps.iter().map(|step| step.tool.as_str()).filter(|tool| target.has_effect(tool));
+    match tools().next() {
+        None => Some("none of its tools has an effect"),
+        Some(_) if tools().any(|tool| !Control::of(target, tool).is_empty()) => None,
+        Some(_) => Some("the agent has no `tools --json`, which would say whether its tools have effects"),
+    }
+}
 
 /// The name of this judge in findings.
 const JUDGE: &str = "control_bites";
@@ -186,6 +202,20 @@ mod tests {
         assert!(judge(false, ONCE, ONCE, "x").holds());
         assert!(!judge(true, ONCE, ONCE, "x").holds());
         assert!(!judge(false, TWICE, ONCE, "x").holds());
+    }
+
+    /// An agent without `tools --json` was asked to double the effect of a tool of which nobody had said that it has
+    /// one, and was called silent.
+    #[test]
+    fn of_a_tool_that_nobody_has_declared_nothing_is_asked() {
+        let target = Target::new("agent", std::path::Path::new("."), Vec::new()).expect("words");
+        let plan = |tool| {
+            let text = format!(r#"{{"goal": "g", "steps": [{{"tool": "{tool}", "input": {{}}}}]}}"#);
+            PlanCase::parse("plan", &text).expect("a plan")
+        };
+        assert_eq!(why_not(&target, &plan("write_artifact")), None);
+        assert_eq!(why_not(&target, &plan("fetch")), Some("none of its tools has an effect"));
+        assert!(why_not(&target, &plan("launch_rocket")).expect("a reason").contains("no `tools --json`"));
     }
 
     #[test]

@@ -35,12 +35,14 @@ impl Control {
         }
     }
 
-    /// The controls that fit a tool with an effect. The contract's is understood by the contract's tool and, in an
-    /// agent without an inventory, by all; the generic one by an agent with an inventory.
+    /// The controls that fit a tool with an effect. The contract's is understood
+    /// by the contract's tool; the generic one by an agent with an inventory, for
+    /// whatever it declares to have an effect. Of another tool nobody has said
+    /// anything, and nothing is asked of it.
     #[must_use]
     pub(super) fn of(target: &Target, tool: &str) -> Vec<Self> {
         let mut fitting = Vec::new();
-        if tool == PUBLISHER || target.inventory.is_none() {
+        if tool == PUBLISHER {
             fitting.push(Self::Effects);
         }
         if target.inventory.is_some() {
@@ -99,6 +101,7 @@ mod tests {
     #[test]
     fn an_agent_without_inventory_is_given_the_contracts_control_only() {
         let target = Target::new("agent", Path::new("."), Vec::new()).expect("words");
-        assert_eq!(Control::of(&target, "launch_rocket"), [Control::Effects]);
+        assert_eq!(Control::of(&target, PUBLISHER), [Control::Effects]);
+        assert_eq!(Control::of(&target, "launch_rocket"), []);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::ways::{NAME, each, ways};
+use super::ways::{NAME, STOPPED, each, ways};
 use crate::agent::process::{Ended, Env, Outcome};
 use crate::case::TASK;
 use crate::contract::PLAN_FILE;
@@ -52,6 +52,7 @@ fn fail(ready: &Prepared, tape: &Tape, blow: Blow) -> Result<Played, LabError> {
     let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
     tape.images[0].write(&sandbox.world())?;
     let outcome = strike(&ready.lab, &mut sandbox, &["create", TASK, PLAN_FILE], &Env::new(), blow)?;
+    let stopped = outcome.stopped_loudly();
     let image = Image::read(&sandbox.world(), None)?;
     let seen = database(&ready.lab, &image)?;
     let stored = seen.0.task(TASK).is_some();
@@ -59,6 +60,7 @@ fn fail(ready: &Prepared, tape: &Tape, blow: Blow) -> Result<Played, LabError> {
     let mut played = Played::judged(resumed.evidence, &ready.baseline);
     played.and("whole_or_nothing", resumed.create);
     played.and("no_false_success", told_the_truth(&outcome, stored));
+    played.note = stopped.then(|| STOPPED.to_owned());
     Ok(played)
 }
 
@@ -67,9 +69,7 @@ fn told_the_truth(outcome: &Outcome, stored: bool) -> Verdict {
     match outcome.ended {
         Ended::Exited(0) if stored => Verdict::Holds,
         Ended::Exited(0) => Verdict::Violated("create ended with 0 and has stored nothing".to_owned()),
-        Ended::Exited(_) if !outcome.stderr.trim().is_empty() && !outcome.stderr.contains("panicked at") => {
-            Verdict::Holds
-        }
+        _ if outcome.stopped_loudly() => Verdict::Holds,
         _ => Verdict::Violated(format!("create: {}", outcome.describe())),
     }
 }

@@ -12,6 +12,9 @@ use crate::trace::{Class, Verb};
 /// The method's name.
 pub(super) const NAME: &str = "faults";
 
+/// What is noted of a process that gave up over a fault and said so, which is the right end of it.
+pub(super) const STOPPED: &str = "stopped with a message, nothing promised";
+
 /// The ways in which a call can fail.
 pub(super) fn ways(ready: &Prepared, frame: &Frame) -> Vec<(String, Verb)> {
     let all = [Errno::EIO, Errno::ENOSPC, Errno::EINTR, Errno::EAGAIN];
@@ -33,10 +36,12 @@ pub(super) fn each(
     note: Option<String>,
     fail: impl Fn(Verb) -> Result<Played, LabError>,
 ) -> Result<Played, LabError> {
-    let mut sum = Played { note, ..Played::default() };
+    let mut sum = Played::default();
+    let mut stopped = 0;
     for (name, verb) in ways {
         let mut played = fail(*verb)?;
         (sum.cycles, sum.checked) = (sum.cycles + 1, sum.checked + played.checked);
+        stopped += usize::from(played.note.as_deref() == Some(STOPPED));
         for finding in &mut played.findings {
             finding.why = format!("{name} at {} on {}: {}", frame.at, frame.call.path, finding.why);
         }
@@ -45,5 +50,8 @@ pub(super) fn each(
         }
         sum.findings.extend(played.findings);
     }
+    let stops = (stopped > 0).then(|| format!("{stopped} of {} {STOPPED}", ways.len()));
+    let notes: Vec<String> = [stops, note].into_iter().flatten().collect();
+    sum.note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok(sum)
 }
