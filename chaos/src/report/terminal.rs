@@ -82,8 +82,9 @@ fn in_brief(text: &mut String, methods: &[MethodReport]) {
 
 /// What was not played and what could not be seen: a few lines, for these may make a verdict smaller than it looks.
 fn remarks(text: &mut String, report: &RunReport) {
-    let mut lines: Vec<String> = report.not_applicable.iter().map(|what| format!("not applicable: {what}")).collect();
-    lines.extend(phrase::blind(report));
+    // What could not be seen comes first: it may hide a bug.
+    let not_applicable = report.not_applicable.iter().map(|what| format!("not applicable: {what}"));
+    let lines: Vec<String> = phrase::blind(report).into_iter().chain(not_applicable).collect();
     for line in lines.iter().take(MAX_REMARKS) {
         let _ = writeln!(text, "{DIM}{}{DIM:#}", harmless(line));
     }
