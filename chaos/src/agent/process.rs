@@ -218,7 +218,20 @@ impl Running {
     ///
     /// # Errors
     /// A process that cannot be waited for, output that cannot be read.
-    pub fn finish(mut self) -> Result<Outcome, LabError> {
+    pub fn finish(self) -> Result<Outcome, LabError> {
+        self.finish_within(|status| if matches!(status, Ended::Exited(_)) { stray::BRIEF } else { stray::GRACE })
+    }
+
+    /// Like [`Running::finish`], without a look at what else is alive: whoever looks
+    /// gives it the time to end.
+    ///
+    /// # Errors
+    /// See [`Running::finish`].
+    pub fn finish_at_once(self) -> Result<Outcome, LabError> {
+        self.finish_within(|_| Duration::ZERO)
+    }
+
+    fn finish_within(mut self, grace: fn(Ended) -> Duration) -> Result<Outcome, LabError> {
         let hung = !self.ended_within(self.time_left());
         if hung {
             let _ = killpg(self.group.id(), Signal::SIGKILL);
@@ -231,7 +244,10 @@ impl Running {
             ended: if hung { Ended::Hung } else { status },
             stdout: read(&self.stem, "out")?,
             stderr: read(&self.stem, "err")?,
-            survivors: stray::end_group(self.group.id()),
+            survivors: match grace(status) {
+                Duration::ZERO => Vec::new(),
+                grace => stray::end_group(self.group.id(), grace),
+            },
         })
     }
 

@@ -23,6 +23,9 @@ pub const MARK: &str = "CHAOS_FOLDER";
 /// behind for some milliseconds, which is nobody's fault.
 pub const GRACE: Duration = Duration::from_millis(250);
 
+/// The same for one that has ended by itself: it had the time to wait for its children.
+pub const BRIEF: Duration = Duration::from_millis(50);
+
 /// Between two looks at a process that is expected to end.
 const POLL: Duration = Duration::from_millis(2);
 
@@ -63,20 +66,20 @@ impl Stray {
     }
 }
 
-/// Whatever is still alive in a process group when the grace is over; ended now.
+/// Whatever is still alive in a process group when this grace is over; ended now.
 #[must_use]
-pub fn end_group(group: Pid) -> Vec<Stray> {
+pub fn end_group(group: Pid, grace: Duration) -> Vec<Stray> {
     // One call for the many agents that leave nothing behind.
     if killpg(group, None).is_err() {
         return Vec::new();
     }
-    end(|| all().into_iter().map(|(pid, _)| pid).filter(|pid| is_in_group(*pid, group)).collect())
+    end(grace, || all().into_iter().map(|(pid, _)| pid).filter(|pid| is_in_group(*pid, group)).collect())
 }
 
-/// Whatever was started for `folder` or works in it when the grace is over; ended now.
+/// Whatever was started for `folder` or works in it when this grace is over; ended now.
 #[must_use]
-pub fn end_below(folder: &Path) -> Vec<Stray> {
-    end(|| find_below(folder))
+pub fn end_below(folder: &Path, grace: Duration) -> Vec<Stray> {
+    end(grace, || find_below(folder))
 }
 
 /// Like [`end_below`], without any grace and without a word.
@@ -84,10 +87,10 @@ pub fn kill_below(folder: &Path) {
     kill_all(|| find_below(folder));
 }
 
-fn end(find: impl Fn() -> Vec<i32>) -> Vec<Stray> {
+fn end(grace: Duration, find: impl Fn() -> Vec<i32>) -> Vec<Stray> {
     let begin = Instant::now();
     let mut found = find();
-    while !found.is_empty() && begin.elapsed() < GRACE {
+    while !found.is_empty() && begin.elapsed() < grace {
         std::thread::sleep(POLL);
         found = find();
     }
@@ -192,9 +195,9 @@ mod tests {
         let mut marked = daemon(Command::new("setsid").env(MARK, own.join("world")).current_dir("/"));
         let mut bare = daemon(Command::new("setsid").arg("env").arg("-i").current_dir(own.join("world")));
         let mut other = daemon(Command::new("setsid").env(MARK, &foreign).current_dir(&foreign));
-        assert_eq!(commands(&end_below(&own)), ["sleep 600"; 2]);
+        assert_eq!(commands(&end_below(&own, GRACE)), ["sleep 600"; 2]);
         assert!(marked.wait().is_ok() && bare.wait().is_ok(), "both are ended");
-        assert_eq!(end_below(&own), []);
+        assert_eq!(end_below(&own, GRACE), []);
         assert_eq!(other.try_wait().expect("a state"), None);
         kill_below(&foreign);
         assert!(!other.wait().expect("an end").success());
@@ -204,7 +207,7 @@ mod tests {
     fn a_process_that_ends_within_the_grace_is_none() {
         let root = tempfile::Builder::new().prefix(PREFIX).tempdir().expect("dir");
         let mut brief = Command::new("sleep").arg("0.05").env(MARK, root.path()).spawn().expect("a process");
-        assert_eq!(end_below(root.path()), []);
+        assert_eq!(end_below(root.path(), GRACE), []);
         assert!(brief.wait().expect("an end").success());
     }
 
@@ -212,7 +215,7 @@ mod tests {
     fn a_dead_process_that_nobody_waited_for_is_none() {
         let mut dead = Command::new("true").process_group(0).spawn().expect("a process");
         let group = Pid::from_raw(i32::try_from(dead.id()).expect("an id"));
-        assert_eq!(end_group(group), []);
+        assert_eq!(end_group(group, GRACE), []);
         assert!(dead.wait().expect("an end").success());
     }
 }

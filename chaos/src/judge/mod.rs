@@ -4,6 +4,8 @@
 mod action_log;
 mod attempts_are_starts;
 mod clean_outcome;
+#[cfg(test)]
+mod coverage;
 mod database_sound;
 mod effect_once;
 mod exit_code;
@@ -15,10 +17,14 @@ mod recovery_explicit;
 mod report_whole;
 mod resumes_not_restarts;
 mod state_preserved;
+mod times_true;
+pub mod told;
+mod undisturbed;
 pub mod verdict;
 
 pub use clean_outcome::clean_outcome;
 pub use no_stray_files::looks_temporary;
+pub use undisturbed::undisturbed;
 
 use crate::judge::verdict::{Finding, Verdict};
 use crate::look::evidence::{Baseline, Evidence};
@@ -34,7 +40,7 @@ pub struct Property {
 }
 
 /// Every property, in the order in which findings are told.
-pub const ALL: [Property; 13] = [
+pub const ALL: [Property; 14] = [
     // How the processes ended comes first: what else is wrong often follows from it.
     Property {
         name: "exit_code",
@@ -77,6 +83,11 @@ pub const ALL: [Property; 13] = [
         check: attempts_are_starts::check,
     },
     Property {
+        name: "times_true",
+        about: "each ts is in seconds since the epoch and within the life of the process that wrote it",
+        check: times_true::check,
+    },
+    Property {
         name: "one_run_started",
         about: "every process that got the lock, and no other, journals one run_started",
         check: one_run_started::check,
@@ -105,7 +116,7 @@ pub const ALL: [Property; 13] = [
 
 /// The properties that single methods judge, in the order in which the methods run. With [`ALL`] that is every name
 /// that a finding can have.
-pub const OF_METHODS: [(&str, &str); 21] = [
+pub const OF_METHODS: [(&str, &str); 23] = [
     ("runs_clean", "without a crash create and run end with 0, and the task is stored"),
     ("clean_outcome", "a run without a crash leaves what the built-in plans must come to, once"),
     ("declared_effects", "a tool without an effect changes no file"),
@@ -118,12 +129,17 @@ pub const OF_METHODS: [(&str, &str); 21] = [
     ("given_up", "a step that kills its process each time fails at the attempt limit"),
     ("seen_running", "a reader sees each step while it runs"),
     ("report_seen_whole", "no look at the report ever shows a part of it"),
+    (
+        "told_true",
+        "what status and export say is what the tables have, and who only asks or is refused changes nothing",
+    ),
+    ("artifacts_there", "with AGENT_ARTIFACTS the results are in that folder and in no other"),
     ("whole_or_nothing", "a create that is cut stores a whole task or nothing, and the next one knows which"),
     ("hit", "a kill that was asked for hits where it was aimed"),
     ("acknowledged_survives", "what the world had been told is found again after a power cut"),
     ("no_false_success", "success is not told where a failed call, or a power cut after a failed sync, takes it back"),
     ("frozen", "the run comes to the call at which it is to be frozen"),
-    ("undisturbed", "a frozen run does not keep its neighbour from its end"),
+    ("undisturbed", "what others do beside a run costs it no attempt"),
     ("control_bites", "made unsafe, an effect doubles at exactly the points between effect and commit"),
     ("enough_hits", "enough of the random kills come before the run's end"),
     ("repeatable", "a random case that failed fails again"),

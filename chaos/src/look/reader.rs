@@ -6,6 +6,7 @@
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Row};
@@ -186,6 +187,29 @@ impl Keeper {
     pub fn leave(self) -> Result<(), LabError> {
         self.db.close().map_err(|(_, e)| LabError::Internal(format!("cannot close the database: {e}")))
     }
+}
+
+/// Holds the database as its writer for so long, again and again until it is over,
+/// and changes a time of the tasks each time; how often.
+///
+/// # Errors
+/// A database that cannot be opened or written.
+pub fn hold_again_and_again(path: &Path, hold: Duration, over: &AtomicBool) -> Result<usize, LabError> {
+    let play = || -> rusqlite::Result<usize> {
+        let db = Connection::open(path)?;
+        db.busy_timeout(BUSY)?;
+        let mut held = 0;
+        while !over.load(Ordering::Relaxed) {
+            db.execute_batch("BEGIN IMMEDIATE; UPDATE tasks SET updated_at = updated_at + 0.000001")?;
+            std::thread::sleep(hold);
+            db.execute_batch("COMMIT")?;
+            held += 1;
+            // So that somebody else comes in.
+            std::thread::sleep(hold / 8);
+        }
+        Ok(held)
+    };
+    play().map_err(|e| unreadable(path, &e))
 }
 
 fn unreadable(path: &Path, error: &rusqlite::Error) -> LabError {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
@@ -34,6 +34,9 @@ pub struct Sandbox {
     launched: usize,
     /// How many had been launched when strays were looked for last.
     swept: usize,
+    /// Whether a resume came at once: what the killed process has left had the time
+    /// of a whole run to end.
+    at_once: bool,
 }
 
 impl Sandbox {
@@ -64,7 +67,7 @@ impl Sandbox {
             let path = dir.path().join(name);
             std::fs::create_dir(&path).map_err(LabError::io("create", &path))?;
         }
-        Ok(Self { dir, case: Arc::clone(case), launched: 0, swept: 0 })
+        Ok(Self { dir, case: Arc::clone(case), launched: 0, swept: 0, at_once: false })
     }
 
     /// A second folder with the same content, for another continuation of the same past. Only while no process is at
@@ -140,15 +143,25 @@ impl Sandbox {
         running.finish()
     }
 
-    /// Ends what still runs here, wherever it has gone, when all processes that were launched have ended. Once for a
-    /// whole scenario: it looks at every process of the system.
+    /// Waits for a process to end, and for nothing that it may have left.
+    ///
+    /// # Errors
+    /// See [`Running::finish`].
+    pub fn finish_at_once(&mut self, running: Running) -> Result<Outcome, LabError> {
+        self.at_once = true;
+        running.finish_at_once()
+    }
+
+    /// Ends what still runs here, wherever it has gone, when all processes that
+    /// were launched have ended. Once for a whole scenario: it looks at every
+    /// process of the system.
     #[must_use]
     pub fn strays(&mut self) -> Vec<Stray> {
         if self.swept == self.launched {
             return Vec::new();
         }
         self.swept = self.launched;
-        stray::end_below(self.dir.path())
+        stray::end_below(self.dir.path(), if self.at_once { Duration::ZERO } else { stray::GRACE })
     }
 
     /// Plays `create` for a task.
@@ -180,6 +193,23 @@ impl Sandbox {
                 .map_err(|e| LabError::Inventory(format!("the agent recorded what is not a crash point: {e}")))
         });
         points.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Makes files look written so many seconds ago, or that far ahead: those whose names `which` says yes to.
+    ///
+    /// # Errors
+    /// A file that cannot be dated.
+    pub fn age(&self, seconds: i64, which: impl Fn(&str) -> bool) -> Result<(), LabError> {
+        let root = self.world();
+        let by = Duration::from_secs(seconds.unsigned_abs());
+        let then = if seconds < 0 { SystemTime::now() + by } else { SystemTime::now() - by };
+        walk(&root, &mut |path| {
+            if path.is_symlink() || !which(&relative(&root, path)) {
+                return Ok(());
+            }
+            let file = std::fs::File::options().append(true).open(path);
+            file.and_then(|file| file.set_modified(then)).map_err(LabError::io("date", path))
+        })
     }
 
     /// The action log's bytes, where there is one.

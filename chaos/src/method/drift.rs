@@ -29,6 +29,9 @@ const NEW_LINE: &str = "A line that came later\n";
 /// What somebody else wrote.
 const FOREIGN: &[u8] = b"this is nobody's summary\n";
 
+/// How old the files are when the task is resumed, in seconds; or from how far ahead, where a clock was set back.
+const AGES: [(&str, i64); 2] = [("a week old", 7 * 86_400), ("from an hour ahead", -3_600)];
+
 /// What the model says before and after the change.
 const ANSWERS: [&str; 2] = ["the first answer", "the second answer"];
 
@@ -38,6 +41,9 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
         all.push(if ready.case.kind.is_created() { plan_drift(ready, &point) } else { late_notes(ready, &point) });
     }
     all.extend(foreign_results(ready));
+    if ready.case.example_of.is_none() {
+        all.extend(of_last_step(ready).iter().flat_map(|point| AGES.map(|(word, age)| aged(ready, point, word, age))));
+    }
     if let Some(drift) = input_drift(ready)?.map(Arc::new) {
         all.extend(points(ready).iter().map(|point| world_drift(ready, &drift, point)));
     }
@@ -45,6 +51,28 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
         all.extend(points(ready).iter().map(|point| world_drift(ready, &drift, point)));
     }
     Ok(all)
+}
+
+/// Every point of the last step that a clean run has passed: at some of them a file is half made.
+fn of_last_step(ready: &Prepared) -> Vec<CrashPoint> {
+    let last = Some(ready.last_step());
+    ready.discovery.clean.iter().filter(|point| point.step == last).cloned().collect()
+}
+
+/// Time passes between kill and resume: the age of a file is no sign of who it belongs to.
+fn aged(ready: &Arc<Prepared>, point: &CrashPoint, word: &str, age: i64) -> Scenario {
+    let title = format!("killed at {point}, all files {word}, resumed");
+    let schedule = KillSchedule::points([point]);
+    let what = format!("{word}, {schedule}");
+    let point = point.clone();
+    let play = move |ready: &Prepared| {
+        let mut stage = ready.stage()?;
+        stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
+        stage.age(age)?;
+        stage.run(TASK, None, Expect::Ends(0), &[])?;
+        Ok(Played::judged(stage.close(TaskEnd::Done), &ready.baseline))
+    };
+    Scenario::new(METHOD.name, ready, &what, title, play).kills(schedule)
 }
 
 fn points(ready: &Prepared) -> Vec<CrashPoint> {

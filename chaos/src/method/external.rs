@@ -1,6 +1,7 @@
 //! Signals from outside while a step sleeps, on seeing its `step_started` in the
 //! journal: SIGKILL, SIGTERM, SIGINT, and SIGSTOP followed by SIGCONT; SIGTERM and
-//! SIGINT also to the agent's whole process group, as from a terminal.
+//! SIGINT also to the agent's whole process group, as from a terminal. What follows a SIGKILL
+//! follows it at once: elsewhere what the killed process has left gets time to end.
 
 use std::sync::Arc;
 
@@ -46,6 +47,8 @@ fn play(ready: &Prepared, schedule: &KillSchedule) -> Result<Played, LabError> {
     for hold in HOLDS {
         let mut stage = ready.stage()?;
         stage.hold = hold;
+        // A child that holds the lock or is at work still must not get away with it.
+        stage.at_once = true;
         play_schedule(&mut stage, TASK, schedule, &[], &|_| Vec::new())?;
         last = Played::judged(stage.close(TaskEnd::Done), &ready.baseline);
         if last.verdict() != VerdictKind::NotReached {

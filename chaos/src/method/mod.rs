@@ -3,12 +3,14 @@
 
 mod aim;
 mod baseline;
+mod commands;
 mod control;
 mod drift;
 mod exhaust;
 mod external;
 mod faults;
 pub mod fuzz;
+mod large;
 mod log;
 mod neighbours;
 mod nested;
@@ -31,7 +33,7 @@ use crate::play::prepared::Prepared;
 use crate::play::scenario::Scenario;
 
 /// Every method, in the order in which they run.
-pub const ALL: [Method; 18] = [
+pub const ALL: [Method; 20] = [
     baseline::METHOD,
     points::METHOD,
     nested::METHOD,
@@ -43,6 +45,8 @@ pub const ALL: [Method; 18] = [
     rerun::METHOD,
     poison::METHOD,
     observe::METHOD,
+    commands::METHOD,
+    large::METHOD,
     log::METHOD,
     exhaust::METHOD,
     power::METHOD,

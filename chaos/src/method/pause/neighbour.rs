@@ -8,11 +8,10 @@ use crate::agent::process::{Env, Outcome};
 use crate::case::names;
 use crate::crash::{Frame, Tape, record};
 use crate::error::LabError;
-use crate::judge::verdict::Verdict;
-use crate::look::evidence::{Baseline, Evidence, Expect, RunRecord, TaskEnd};
+use crate::judge::undisturbed;
+use crate::look::evidence::{Evidence, Expect, RunRecord, TaskEnd};
 use crate::look::sandbox::Sandbox;
 use crate::look::snapshot::Snapshot;
-use crate::look::tables::Tables;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::Stage;
@@ -76,36 +75,4 @@ fn play(ready: &Prepared, beside: &Beside, at: usize) -> Result<Played, LabError
 
 fn run(task: &str, outcome: Outcome, after: Option<Snapshot>) -> RunRecord {
     RunRecord { task: task.to_owned(), kill: None, expect: Expect::Ends(0), outcome, signalled: false, after }
-}
-
-/// The frozen run has journaled what a run does that has no neighbour: no attempt has failed for another task's
-/// recovery.
-fn undisturbed(evidence: &Evidence, baseline: &Baseline) -> Verdict {
-    let task = &evidence.tasks[0];
-    let events = |tables: &Tables| -> Vec<(String, Option<usize>)> {
-        tables.events_of(task).map(|event| (event.kind.clone(), event.step)).collect()
-    };
-    let (is, must) = (events(&evidence.last().tables), events(&baseline.last().tables));
-    if is == must {
-        return Verdict::Holds;
-    }
-    let at = is.iter().zip(&must).take_while(|(is, must)| is == must).count();
-    let shown = is.get(at).map_or_else(|| "nothing more".to_owned(), |(kind, step)| format!("{kind} {step:?}"));
-    Verdict::Violated(format!("event {} of {task} is {shown}, although nothing was done to it", at + 1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Story;
-
-    #[test]
-    fn an_attempt_that_fails_beside_a_recovery_is_rejected() {
-        let baseline =
-            Baseline { evidence: Story::clean().evidence, comparable: Vec::new(), between: Default::default() };
-        let mut story = Story::clean();
-        assert!(undisturbed(&story.evidence, &baseline).holds());
-        story.insert_event("step_error", Some(2), "step_finished", 2);
-        assert!(!undisturbed(&story.evidence, &baseline).holds());
-    }
 }

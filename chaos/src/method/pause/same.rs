@@ -1,9 +1,7 @@
 //! The method `pause` with another run of the same task.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-
-use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
 
 use super::freeze::{NAME, freeze, is_of_database, missed};
 use crate::agent::process::{Ended, Env, Outcome};
@@ -18,8 +16,9 @@ use crate::play::resume::to_the_end;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::taped::Taped;
 
-/// So many calls of the database are paused at in an everyday run; in a tool's own example none.
-const BOUNDED: usize = 4;
+/// One in so many kinds of calls of the database is paused at in an everyday run,
+/// so that as many seeds in a row see all of them; in a tool's own example none.
+const ONE_IN: usize = 3;
 
 /// The method for two runs of one task.
 ///
@@ -37,13 +36,30 @@ pub(super) fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError
 fn chosen(ready: &Prepared, frames: &[Frame]) -> Vec<usize> {
     let all = 0..frames.len();
     let (mut of_database, mut places): (Vec<usize>, Vec<usize>) = all.partition(|at| is_of_database(&frames[*at]));
-    let mut luck = StdRng::seed_from_u64(ready.lab.seed_for(&format!("pause/{}", ready.case.name)));
-    while !ready.lab.deep && of_database.len() > BOUNDED {
-        of_database.remove(luck.random_range(0..of_database.len()));
+    if !ready.lab.deep {
+        of_database =
+            one_in(ready.lab.seed, of_database, |at| (kind(&frames[at].at.phase), frames[at].at.call.as_str()));
     }
     places.extend(of_database);
     places.sort_unstable();
     places
+}
+
+/// Of each kind of place the first one, and of the kinds those whose turn it is.
+fn one_in<K: Ord>(seed: u64, places: Vec<usize>, kind: impl Fn(usize) -> K) -> Vec<usize> {
+    let mut seen = BTreeSet::new();
+    let mut first: Vec<usize> = places.into_iter().filter(|&at| seen.insert(kind(at))).collect();
+    let mut number = (seed % ONE_IN as u64) as usize;
+    first.retain(|_| {
+        number += 1;
+        number.is_multiple_of(ONE_IN)
+    });
+    first
+}
+
+/// A phase of a run without its step: what the database does is the same at each.
+fn kind(phase: &str) -> &str {
+    phase.split(':').next().unwrap_or(phase)
 }
 
 fn scenario(ready: &Arc<Prepared>, taped: &Arc<Taped>, at: usize) -> Scenario {
@@ -81,6 +97,14 @@ fn contender(outcome: Outcome, after: Option<Snapshot>) -> RunRecord {
 mod tests {
     use super::*;
     use crate::testing::Story;
+
+    #[test]
+    fn three_seeds_in_a_row_see_every_kind_of_call() {
+        let of = |seed| one_in(seed, (0..20).collect(), |at| at % 10);
+        let mut all: Vec<usize> = (7..10).flat_map(of).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
+    }
 
     #[test]
     fn a_refusal_with_words_is_accepted_and_a_hang_and_a_silent_one_are_not() {
