@@ -59,7 +59,7 @@ fn of_last_step(ready: &Prepared) -> Vec<CrashPoint> {
     ready.discovery.clean.iter().filter(|point| point.step == last).cloned().collect()
 }
 
-/// Time passes between kill and resume: the age of a file is no sign of who it belongs to.
+/// Time passes between kill and resume: the age of a file does not say who it belongs to.
 fn aged(ready: &Arc<Prepared>, point: &CrashPoint, word: &str, age: i64) -> Scenario {
     let title = format!("killed at {point}, all files {word}, resumed");
     let schedule = KillSchedule::points([point]);
