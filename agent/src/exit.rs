@@ -119,6 +119,7 @@ impl From<StoreError> for Failure {
             ErrorKind::Busy => Exit::Busy,
             ErrorKind::Held => Exit::Held,
             ErrorKind::Fenced => Exit::LeaseLost,
+            ErrorKind::NoTask => Exit::UnknownTask,
             ErrorKind::Missing | ErrorKind::Unreadable => Exit::NoInput,
             ErrorKind::Exists | ErrorKind::Refused => Exit::CannotCreate,
             ErrorKind::Foreign | ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::Conflict => Exit::BadStore,
@@ -222,6 +223,7 @@ mod tests {
     #[case(ErrorKind::Fenced, 76)]
     #[case(ErrorKind::Conflict, 78)]
     #[case(ErrorKind::Missing, 66)]
+    #[case(ErrorKind::NoTask, 1)]
     #[case(ErrorKind::Unreadable, 66)]
     #[case(ErrorKind::Exists, 73)]
     #[case(ErrorKind::Refused, 73)]

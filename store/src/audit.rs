@@ -26,7 +26,7 @@ pub struct Finding {
 /// meanwhile: all is read from one state.
 ///
 /// # Errors
-/// The database cannot be read at all. `ErrorKind::Missing` where `task` names a task that is not there.
+/// The database cannot be read at all. `ErrorKind::NoTask` where `task` names a task that is not there.
 pub fn audit(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<Vec<Finding>, StoreError> {
     let mut findings = Vec::new();
     reader.snapshot(&mut |reader| {
@@ -61,7 +61,7 @@ fn or_finding(task: Option<&TaskId>, found: Result<Vec<Finding>, StoreError>) ->
 
 fn audit_one(reader: &mut dyn Reader, task: &TaskId) -> Result<Vec<Finding>, StoreError> {
     let Some(row) = reader.task(task)? else {
-        return Err(StoreError::new(ErrorKind::Missing, format!("there is no task `{task}`")));
+        return Err(StoreError::new(ErrorKind::NoTask, format!("there is no task `{task}`")));
     };
     let replay = replay(reader, Some(task))?.remove(task).unwrap_or_default();
     compare(reader, &row, replay)
@@ -81,7 +81,8 @@ fn audit_all(reader: &mut dyn Reader) -> Result<Vec<Finding>, StoreError> {
                 let found = compare(reader, row, replays.remove(&row.id).unwrap_or_default());
                 findings.extend(or_finding(Some(&row.id), found)?);
             }
-            findings.extend(replays.into_keys().map(|orphan| Finding {
+            let orphans = replays.into_keys().filter(|task| matches!(reader.task(task), Ok(None)));
+            findings.extend(orphans.map(|orphan| Finding {
                 task: Some(orphan),
                 step: None,
                 what: "the journal speaks of it, the tables do not have it".to_owned(),

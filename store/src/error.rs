@@ -15,6 +15,8 @@ pub enum ErrorKind {
     Conflict,
     /// There is no database at that place.
     Missing,
+    /// There is no task of that id.
+    NoTask,
     /// A task of that id exists already.
     Exists,
     /// The file is not a database of this program.

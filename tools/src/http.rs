@@ -21,7 +21,8 @@ const SLICE: Duration = Duration::from_millis(50);
 /// round trip, and than the second after which a lost packet is sent again.
 const CONNECT_SLICE: Duration = Duration::from_secs(2);
 
-/// A client that gives up as soon as `stop` is asked, with an error of kind [`io::ErrorKind::Interrupted`].
+/// A client that gives up as soon as `stop` is asked, with an error of kind
+/// [`io::ErrorKind::ConnectionAborted`]: who reads a body to its end tries again after one that says "interrupted".
 pub(crate) fn agent(config: Config, stop: &Stop) -> Agent {
     Agent::with_parts(config, Stoppable { stop: stop.clone() }, DefaultResolver::default())
 }
@@ -83,12 +84,12 @@ impl<'a> Wait<'a> {
 
     /// Whether an error is only the end of a slice.
     fn go_on(&self, error: io::Error) -> Result<(), Error> {
-        use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+        use io::ErrorKind::{ConnectionAborted, Interrupted, TimedOut, WouldBlock};
         if !matches!(error.kind(), Interrupted | TimedOut | WouldBlock) {
             return Err(error.into());
         }
         if self.stop.asked() {
-            return Err(io::Error::new(Interrupted, "given up, the process has been asked to stop").into());
+            return Err(io::Error::new(ConnectionAborted, "given up, the process has been asked to stop").into());
         }
         if self.end.is_some_and(|end| Instant::now() >= end) {
             return Err(Error::Timeout(self.timeout.reason));

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use store::model::{TaskId, TaskState};
+use store::model::{IdempotencyKey, TaskId, TaskState};
 use store::sqlite::SqliteReader;
 use store::{Reader, StepRow, limits};
-use tools::World;
+use tools::{Effect, World};
 
 use super::log::LogChoice;
 use super::{Parts, open_for, task_id, unknown};
@@ -87,14 +87,27 @@ impl<'a> Opening<'a> {
         if seen.ended.is_none() {
             preflight(&mut seen.reader, &self.task, seen.state, self.parts.tools, &world)?;
             if let Some(completion) = &seen.completion {
+                if seen.state.step().is_some() {
+                    self.check_inbox(&completion.inbox(&world))?;
+                }
                 completion.check_place(&world)?;
             }
         }
         Ok(world)
     }
 
-    /// Refuses an action log that the report would replace, or that a step reads: its lines would be taken for a text
-    /// of the user.
+    /// Refuses an inbox that is gone: each of its notes would use up its attempts.
+    fn check_inbox(&self, inbox: &Path) -> Result<(), Failure> {
+        if inbox.is_dir() {
+            return Ok(());
+        }
+        let (task, inbox) = (&self.task, inbox.display());
+        let way = format!("`agent rebind {task} --inbox DIR` says where it is now");
+        Err(Failure::new(Exit::NoInput, format!("the inbox of task `{task}`, {inbox}, is missing; {way}")))
+    }
+
+    /// Refuses an action log that the report would replace, that a step reads, so that its lines would be taken for a
+    /// text of the user, or that stands where a step publishes.
     pub(super) fn check_log(&self, seen: &mut Seen, world: &World) -> Result<(), Failure> {
         let Some(LogChoice { path, .. }) = self.log else { return Ok(()) };
         if let Some(completion) = &seen.completion {
@@ -111,8 +124,19 @@ impl<'a> Opening<'a> {
                 Some(tool) => tool.reads(world, &row.input).iter().any(|input| log.is(input)),
                 None => false,
             };
-            if let Some(row) = page.iter().find(|row| reads(row)) {
-                let why = format!("--log {} is what step {} of the task reads", path.display(), row.idx);
+            let publishes = |row: &StepRow| {
+                let tool = self.parts.tools.find(&row.tool);
+                let key = IdempotencyKey::new(self.task.clone(), row.idx).file_stem();
+                tool.is_some_and(|tool| tool.effect(&row.input) != Effect::Pure)
+                    && log.is(&world.at(&world.artifacts).join(format!("{key}.md")))
+            };
+            for row in &page {
+                let what = match () {
+                    () if reads(row) => "reads",
+                    () if publishes(row) => "publishes",
+                    () => continue,
+                };
+                let why = format!("--log {} is what step {} of the task {what}", path.display(), row.idx);
                 return Err(Failure::new(Exit::Usage, why));
             }
         }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use store::machine::Command;
+use store::model::TaskStatus;
 use store::sqlite::SqliteStore;
 use store::{Reader, TaskRow};
 use tools::World;
@@ -41,7 +42,13 @@ pub(crate) fn rebind(db: &Path, task: &str, moves: Moves<'_>) -> Result<Exit, Fa
     let mut session = work.session(store.as_mut())?;
     let command = moved(&opening, session.reader(), moves)?;
     session.apply(&command)?;
-    say!("task `{}` is bound to its new place; `agent run` runs it", opening.task);
+    let (task, status) = (&opening.task, session.state().status);
+    let next = match status {
+        TaskStatus::Failed => "it has failed, `agent retry` gives it new attempts",
+        TaskStatus::Done => "it is done",
+        TaskStatus::Pending | TaskStatus::Running => "`agent run` runs it",
+    };
+    say!("task `{task}` is bound to its new place; {next}");
     Ok(Exit::Done)
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn verify(db: &Path, task: Option<&str>, json: bool) -> Result<Exit, 
         }
     };
     let mut findings = audit(&mut reader, only.as_ref()).map_err(|error| match (&only, error.kind()) {
-        (Some(task), store::ErrorKind::Missing) => unknown(db, task),
+        (Some(task), store::ErrorKind::NoTask) => unknown(db, task),
         _ => error.into(),
     })?;
     let tasks = match &only {

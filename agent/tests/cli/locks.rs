@@ -166,6 +166,40 @@ fn a_run_whose_wal_is_removed_stops_and_brings_its_commits_into_the_database() {
     assert_sound(&lab, "t1", None);
 }
 
+/// A WAL was cut to nothing under a run. Its name and its file stayed the same, so the run went on behind what was
+/// missing, and after a kill every step that it had promised was undone, with not a word said.
+#[rstest]
+#[case::while_a_step_is_under_way(true)]
+#[case::between_two_steps(false)]
+fn a_run_whose_wal_is_cut_stops(#[case] in_a_step: bool) {
+    let lab = Lab::with_task();
+    let run = match in_a_step {
+        true => sleeping(&lab, "0.3"),
+        false => {
+            let run =
+                lab.call(["run", "t1"]).env("AGENT_STEP_DELAY", "0.3").env("AGENT_CRASH_RECORD", "passed").start();
+            lab.wait_for("passed", "after_commit:0");
+            run
+        }
+    };
+    std::fs::OpenOptions::new().write(true).open(lab.path("state.db-wal")).unwrap().set_len(0).unwrap();
+    run.ended().fails(78).says("state.db-wal was cut under this run");
+    lab.agent(["run", "t1"]).exits(0);
+    lab.agent(["verify"]).exits(0);
+}
+
+/// Another program may move the WAL into the database and cut it; nothing is missing then.
+#[test]
+fn a_checkpoint_of_somebody_else_stops_nobody() {
+    let lab = Lab::with_task();
+    let run = sleeping(&lab, "0.5");
+    let other = rusqlite::Connection::open(lab.path("state.db")).unwrap();
+    let busy: i64 = other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
+    assert_eq!((busy, fs::metadata(lab.path("state.db-wal")).unwrap().len()), (0, 0));
+    run.ended().exits(0);
+    assert_sound(&lab, "t1", None);
+}
+
 #[test]
 fn a_writer_that_holds_the_database_for_a_while_is_waited_out() {
     let lab = Lab::with_task();

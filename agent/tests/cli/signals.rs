@@ -85,6 +85,24 @@ fn a_call_without_effect_is_given_up_at_once() {
     assert_sound(&lab, "t1", None);
 }
 
+/// Once the head of an answer had come, nothing but the whole answer ended the wait: "interrupted" is what readers of a
+/// body try again after. Three deploys failed the task.
+#[test]
+fn an_answer_that_never_ends_is_given_up_at_once() {
+    let lab = Lab::with_task();
+    let (run, mut connection) = asking(&lab, &["run", "t1"]);
+    write!(connection, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{{").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let start = Instant::now();
+    run.signal(Signal::SIGTERM);
+    run.ended().exits(143).says("stopped by a signal");
+    assert!(start.elapsed() < Duration::from_secs(5));
+    drop(connection);
+    assert_eq!(kinds(&lab.journal("t1")).last().unwrap(), "step_released:1");
+    lab.agent(["run", "t1"]).exits(0);
+    assert_sound(&lab, "t1", None);
+}
+
 /// What a model has said when the stop comes is not thrown away.
 #[test]
 fn an_answer_that_is_there_is_taken_before_the_run_stops() {

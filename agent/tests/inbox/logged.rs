@@ -98,3 +98,15 @@ fn a_file_that_the_task_reads_is_never_taken_for_a_log() {
     assert_eq!(lab.sandbox.tree(), before);
     lab.agent(["run", "done", "--log", "input/notes.jsonl"]).exits(0);
 }
+
+/// A run appended to the artifact that its task had published, and `verify` found it spoiled.
+#[test]
+fn a_file_that_the_task_publishes_is_never_taken_for_a_log() {
+    let lab = Lab { sandbox: Sandbox::new() };
+    lab.agent(["create", "t", "plan.json"]).exits(0);
+    for _ in 0..2 {
+        lab.agent(["run", "t", "--log", "artifacts/t-2.md"]).exits(64).says("is what step 2 of the task publishes");
+        lab.agent(["run", "t", "--log", "artifacts/t-1.md"]).exits(0);
+    }
+    lab.agent(["verify"]).exits(0);
+}

@@ -76,7 +76,7 @@ impl Connected {
     pub(super) fn rescue(&self, path: &Path) -> Option<String> {
         match self.opened.files(path) {
             Files::Same => None,
-            Files::DatabaseGone | Files::WalReplaced => Some(String::new()),
+            Files::DatabaseGone | Files::WalReplaced | Files::WalCut => Some(String::new()),
             Files::WalRemoved => Some(match move_wal(&self.conn) {
                 Ok(true) => format!("; what it had committed has been brought into {}", path.display()),
                 _ => "; what it had committed last is lost with it".to_owned(),

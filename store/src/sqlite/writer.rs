@@ -136,7 +136,7 @@ impl SqliteStore {
         let failed = failed(OP, &path);
         let crash = self.crash.clone();
         let points = crash.scope(commit.events().iter().find_map(Event::step));
-        let opened = self.connected()?.opened;
+        let mut opened = self.connected()?.opened;
         let tx = self.begin(OP)?;
         transaction::write(&tx, commit, &path, &failed)?;
         // Before a promise is made, not at each start: a call saved, and the end of that very step looks.
@@ -150,6 +150,7 @@ impl SqliteStore {
         points.point(COMMIT_WRITTEN);
         tx.commit().map_err(&failed)?;
         points.point(COMMIT_DONE);
+        self.connected()?.opened = opened;
         Ok(())
     }
 }
@@ -220,7 +221,7 @@ impl Drop for SqliteStore {
 }
 
 fn unknown(task: &TaskId) -> StoreError {
-    StoreError::new(ErrorKind::Missing, format!("there is no task `{task}`"))
+    StoreError::new(ErrorKind::NoTask, format!("there is no task `{task}`"))
 }
 
 fn lease(task: &TaskId, run: &RunId, token: FencingToken, file: File) -> Lease {

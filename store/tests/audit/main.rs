@@ -27,7 +27,7 @@ fn a_sound_database_has_no_findings() {
         assert_eq!(lab.findings(Some(task)), []);
     }
     let error = audit(&mut SqliteReader::open(&lab.path()).unwrap(), Some(&id("unknown"))).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Missing);
+    assert_eq!(error.kind(), ErrorKind::NoTask);
 }
 
 /// The journal is as the table above says, so that the rows below are those that they mean.

@@ -85,7 +85,7 @@ pub(crate) fn an_unknown_task_has_no_lease(backend: &dyn Backend) {
     create(&mut *store, "t", 1);
     let before = everything(&mut *store);
     for _ in 0..2 {
-        assert_eq!(store.acquire(&id("unknown"), &run("r")).unwrap_err().kind(), ErrorKind::Missing);
+        assert_eq!(store.acquire(&id("unknown"), &run("r")).unwrap_err().kind(), ErrorKind::NoTask);
     }
     assert_eq!(everything(&mut *store), before);
     // The refusal leaves nothing behind that would stand in the way of a task of that name.
@@ -97,7 +97,7 @@ pub(crate) fn a_session_of_an_unknown_task_is_missing(backend: &dyn Backend) {
     let mut store = backend.connect();
     let clock = Ticking::from(0.0);
     let error = TaskSession::open(&mut *store, &clock, &id("unknown"), &run("r")).err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::Missing);
+    assert_eq!(error.kind(), ErrorKind::NoTask);
 }
 
 pub(crate) fn eight_retries_at_once_give_one_fresh_budget(backend: &dyn Backend) {

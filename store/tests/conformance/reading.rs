@@ -28,7 +28,7 @@ pub(crate) fn an_unknown_task_is_none_and_no_error(backend: &dyn Backend) {
     assert_eq!(store.steps(&unknown, 0, 10).unwrap(), []);
     assert_eq!(store.output(&unknown, 0).unwrap(), None);
     assert_eq!(store.journal(Some(&unknown), 0, 10).unwrap(), []);
-    assert_eq!(audit(&mut *store, Some(&unknown)).unwrap_err().kind(), store::ErrorKind::Missing);
+    assert_eq!(audit(&mut *store, Some(&unknown)).unwrap_err().kind(), store::ErrorKind::NoTask);
 }
 
 pub(crate) fn tasks_come_oldest_first(backend: &dyn Backend) {

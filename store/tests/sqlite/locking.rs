@@ -175,7 +175,7 @@ fn an_unknown_task_leaves_no_lock_file() {
     let path = sandbox.file("state.db");
     closed(&path, 1, 0);
     let mut store = open(&path);
-    assert_eq!(store.acquire(&id("unknown"), &run("r")).unwrap_err().kind(), ErrorKind::Missing);
+    assert_eq!(store.acquire(&id("unknown"), &run("r")).unwrap_err().kind(), ErrorKind::NoTask);
     assert!(!lock_path(&path, &id("unknown")).exists());
 }
 
