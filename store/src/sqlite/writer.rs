@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use rusqlite::{Transaction, TransactionBehavior};
 
@@ -31,6 +32,10 @@ pub struct SqliteStore {
     poisoned: bool,
 }
 
+/// SQLite shares within a process what it knows of a file: a connection that is opened for writing while a thread beside
+/// it only looks gets the other's index, which may not be written.
+static OPENING: Mutex<()> = Mutex::new(());
+
 impl SqliteStore {
     /// Opens an existing database. It is opened for writing when its first lease is taken, and not before: a run that
     /// is refused because another agent is at work must leave that agent's database as it is.
@@ -50,6 +55,7 @@ impl SqliteStore {
     /// As [`SqliteStore::open`]; and the folder must exist.
     pub fn open_or_create(path: &Path, crash: Crash) -> Result<Self, StoreError> {
         let place = Place::of(path);
+        let _one_at_a_time = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = match SqliteReader::open_at(&place) {
             Ok(mut found) => {
                 found.check_small()?;
