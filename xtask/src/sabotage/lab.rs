@@ -36,8 +36,11 @@ const SHOWN: [(&str, &str); 3] = [
     (INBOX, "points,log,rerun,observe,power,faults"),
 ];
 
-/// The plan that the lab has built in.
+/// The plan of the inbox, which the lab has built in.
 const INBOX: &str = "inbox";
+
+/// Stands for all plans that the lab has built in.
+const BUILT_IN: &str = "built-in";
 
 /// How the lab ends where a bug is caught: violated, baseline failed, control silent.
 const CAUGHT: [i32; 3] = [1, 2, 5];
@@ -117,8 +120,12 @@ impl Lab {
 
     fn run(&self, agent: &str, plan: &str) -> Command {
         let mut run = Command::new(&self.chaos);
-        let plan = if plan == INBOX { PathBuf::from(INBOX) } else { self.folder.path().join(format!("{plan}.json")) };
-        run.args(["run", "--agent", agent, "--plan"]).arg(plan).current_dir(self.folder.path());
+        run.args(["run", "--agent", agent]).current_dir(self.folder.path());
+        match plan {
+            BUILT_IN => &mut run,
+            INBOX => run.args(["--plan", INBOX]),
+            file => run.arg("--plan").arg(self.folder.path().join(format!("{file}.json"))),
+        };
         run
     }
 }
