@@ -42,8 +42,9 @@ fn run(args: &RunArgs) -> Result<i32, LabError> {
     let bar = progress::Bar::new();
     let keep = Keeper::new(args.out.as_deref());
     let report = runner::run(&setup.lab, &setup.plans, &options, &|told| {
-        bar.tell(told);
+        // What is told of a method is kept by then.
         keep.tell(told);
+        bar.tell(told);
     })?;
     bar.close();
     // First what people wait for: a full disk must not hide the verdict.
@@ -73,7 +74,7 @@ struct Keeper<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    /// Between two of its reports; writing must not cost more than playing.
+    /// Between two of its reports while failures come; writing must not cost more than playing.
     const PAUSE: Duration = Duration::from_secs(1);
 
     fn new(dir: Option<&'a Path>) -> Self {
@@ -81,9 +82,13 @@ impl<'a> Keeper<'a> {
     }
 
     fn tell(&self, told: &Progress<'_>) {
-        let (Some(dir), Progress::SoFar(report)) = (self.dir, told) else { return };
-        let Ok(mut last) = self.last.lock() else { return };
-        if last.is_none_or(|last| last.elapsed() > Self::PAUSE) {
+        let (report, pause) = match told {
+            Progress::Ended(_, report) => (report, Duration::ZERO),
+            Progress::SoFar(report) => (report, Self::PAUSE),
+            _ => return,
+        };
+        let (Some(dir), Ok(mut last)) = (self.dir, self.last.lock()) else { return };
+        if last.is_none_or(|last| last.elapsed() > pause) {
             // What cannot be written now is an error in the end, where it is written for good.
             let _ = report::write(dir, report);
             *last = Some(Instant::now());

@@ -57,8 +57,8 @@ impl Bar {
                 });
                 self.say(&failure(report));
             }
-            Progress::Ended(method) if self.bar.is_none() => self.say(&self.line(method)),
-            Progress::Ended(_) | Progress::SoFar(_) => {}
+            Progress::Ended(method, _) if self.bar.is_none() => self.say(&self.line(method)),
+            Progress::Ended(..) | Progress::SoFar(_) => {}
         }
     }
 

@@ -76,9 +76,9 @@ pub enum Progress<'a> {
     Begins(&'a str, (usize, usize), usize),
     /// A scenario has been played.
     Played(&'a ScenarioReport),
-    /// A method has come to its end.
-    Ended(&'a MethodReport),
-    /// Everything so far, in the form in which it would be left if the lab ended now.
+    /// A method has come to its end; with everything so far.
+    Ended(&'a MethodReport, &'a RunReport),
+    /// A scenario has failed. Everything so far, in the form in which it would be left if the lab ended now.
     SoFar(&'a RunReport),
 }
 
@@ -279,9 +279,8 @@ impl<'a> Run<'a> {
         }
         self.sum_up(method, played, begin.elapsed());
         if let Some(ended) = self.methods.last() {
-            tell(&Progress::Ended(ended));
+            tell(&Progress::Ended(ended, &self.so_far(&[])));
         }
-        tell(&Progress::SoFar(&self.so_far(&[])));
         Ok(Count { all, played: count })
     }
 

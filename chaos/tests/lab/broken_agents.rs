@@ -11,7 +11,7 @@ use crate::support::{Broken, chaos};
     "agent.py",
     "        found = [",
     "        task.db.execute(\"UPDATE steps SET status = 'pending' WHERE status = 'running'\")\n        found = [",
-    "neighbours/report/2 tasks, before_effect:0",
+    "neighbours/report/two tasks, before_effect:0",
     "neighbours_untouched"
 )]
 #[case::crashes_do_not_count(

@@ -149,7 +149,7 @@ fn a_bug_in_log_or_report_is_caught(
 #[test]
 fn a_report_that_is_wrong_without_any_crash_fails_the_baseline() {
     let agent = Wrapped::new("", "sed -i 's/\"words\":8/\"words\":9/' report.json; :");
-    replay(&agent.command(), "after_effect:1").assert().code(2).stdout(contains("`words` 9, must be 8"));
+    replay(&agent.command(), "after_effect:1").assert().code(1).stdout(contains("`words` 9, must be 8"));
 }
 
 #[rstest]
