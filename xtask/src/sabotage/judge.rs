@@ -5,8 +5,26 @@ use std::collections::BTreeSet;
 use super::bug::{Bug, Catch};
 
 /// Judges that no bug needs, and why they are there all the same.
-const NEVER_ALONE: &[(&str, &str)] =
-    &[("resumes_not_restarts", "a committed step that starts again is out of order for journal_consistent too")];
+const NEVER_ALONE: &[(&str, &str)] = &[
+    ("resumes_not_restarts", "a committed step that starts again is out of order for journal_consistent too"),
+    ("state_preserved", "an output that is lost or made anew shows in what is published, or in a clean run"),
+    ("attempts_are_starts", "a wrong count shows in a clean run, or where the journal is replayed"),
+    ("runs_clean", "it says that nothing can be judged, which no planted bug brings about"),
+    ("declared_effects", "it is about what an agent tells of its tools, and the planted bugs leave that alone"),
+    ("report_of_contract", "a report that is wrong differs from the committed results, for report_whole"),
+    ("refused_changes_nothing", "who changes something beside another run breaks the journal"),
+    ("contested", "who gets in beside another run breaks the journal"),
+    ("neighbours_untouched", "a neighbour that was changed is out of order by its own journal"),
+    ("nothing_changed", "what a finished task gets is out of order for journal_consistent"),
+    ("given_up", "a task that does not end in time ends with another code"),
+    ("seen_running", "a state without its event is also found in the folders that a kill can leave"),
+    ("report_seen_whole", "a report that can be seen in part is left in part by some kill"),
+    ("whole_or_nothing", "half a creation has a journal without its beginning"),
+    ("hit", "it judges the lab's own kill"),
+    ("frozen", "it judges the lab's own stop"),
+    ("enough_hits", "it judges the lab's own kills"),
+    ("repeatable", "it judges whether the lab can compare two clean runs"),
+];
 
 /// Everything that is wrong, a line each.
 pub(super) fn judge(judges: &[String], bugs: &[Bug], catches: &[Catch]) -> Vec<String> {
