@@ -23,7 +23,7 @@ const NEVER_ALONE: &[(&str, &str)] = &[
     ("hit", "it judges the lab's own kill"),
     ("frozen", "it judges the lab's own stop"),
     ("enough_hits", "it judges the lab's own kills"),
-    ("repeatable", "it judges whether the lab can compare two clean runs"),
+    ("repeatable", "it judges whether what fuzz has found comes again"),
 ];
 
 /// Everything that is wrong, a line each.
