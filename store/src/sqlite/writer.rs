@@ -32,8 +32,8 @@ pub struct SqliteStore {
     poisoned: bool,
 }
 
-/// SQLite shares within a process what it knows of a file: a connection that is opened for writing while a thread beside
-/// it only looks gets the other's index, which may not be written.
+/// SQLite shares within a process what it knows of a file: a connection that is opened for writing while a thread
+/// beside it only looks gets the other's index, which may not be written.
 static OPENING: Mutex<()> = Mutex::new(());
 
 impl SqliteStore {
