@@ -93,7 +93,7 @@ fn executable(message: &Value) -> Option<Executable> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let manifest = Path::new(message["manifest_path"].as_str()?);
     Some(Executable {
-        // `path+file:///work/store#0.1.0`, or `#name@0.1.0` where the folder has another name.
+        // `path+file:///src/store#0.1.0`, or `#name@0.1.0` where the folder has another name.
         package: package_name(message["package_id"].as_str()?).to_owned(),
         kind: text(&message["target"]["kind"][0])?,
         name: text(&message["target"]["name"])?,
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_package_has_a_name_whatever_its_folder_is_called() {
-        assert_eq!(package_name("path+file:///work/store#0.1.0"), "store");
-        assert_eq!(package_name("path+file:///work/x#store@0.1.0"), "store");
+        assert_eq!(package_name("path+file:///src/store#0.1.0"), "store");
+        assert_eq!(package_name("path+file:///src/x#store@0.1.0"), "store");
     }
 }
