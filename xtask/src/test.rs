@@ -1,11 +1,12 @@
 //! `cargo xtask check`, for every save, and `cargo xtask test`, which is every check there is, whole or in shards.
 
+use std::io::Write as _;
 use std::str::FromStr;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use crate::programs::Which;
+use crate::programs::{PASSED, Which};
 use crate::{chaos, docs, model, programs, sabotage, tidy, util};
 
 /// A part of the checks that is run as one.
@@ -13,17 +14,26 @@ struct Part {
     name: &'static str,
     /// What it takes on two cores, in seconds, builds and all: only for an even division into shards.
     seconds: u32,
-    run: fn() -> Result<()>,
+    run: fn(&mut Done) -> Result<()>,
+}
+
+/// What was done, for the summary.
+#[derive(Default)]
+struct Done {
+    /// Stages with their seconds.
+    stages: Vec<(&'static str, f64)>,
+    /// Tests that passed.
+    tests: usize,
 }
 
 /// Cheapest first.
 const PARTS: &[Part] = &[
     Part { name: "house", seconds: 120, run: house },
-    Part { name: "tests", seconds: 120, run: || stage("tests", || programs::run(Which::Short)) },
-    Part { name: "long tests", seconds: 150, run: || stage("long tests", || programs::run(Which::Long)) },
-    Part { name: "model", seconds: 60, run: || stage("model", || model::run(false, None)) },
-    Part { name: "chaos", seconds: 120, run: || stage("chaos", || chaos::run(&[])) },
-    Part { name: "sabotage", seconds: 240, run: || stage("sabotage", sabotage::run) },
+    Part { name: "tests", seconds: 120, run: |done| done.tests("tests", Which::Short) },
+    Part { name: "long tests", seconds: 150, run: |done| done.tests("long tests", Which::Long) },
+    Part { name: "model", seconds: 60, run: |done| done.stage("model", || model::run(false, None)) },
+    Part { name: "chaos", seconds: 120, run: |done| done.stage("chaos", || chaos::run(&[])) },
+    Part { name: "sabotage", seconds: 240, run: |done| done.stage("sabotage", sabotage::run) },
 ];
 
 /// One of so many machines that share the work.
@@ -47,8 +57,10 @@ impl FromStr for Shard {
 
 /// What a save needs to hear.
 pub(crate) fn check() -> Result<()> {
-    rules()?;
-    stage("tests", || programs::run(Which::Short))
+    let mut done = Done::default();
+    rules(&mut done)?;
+    done.tests("tests", Which::Short)?;
+    done.say()
 }
 
 /// Everything, or one shard of it.
@@ -58,7 +70,9 @@ pub(crate) fn run(shard: Option<Shard>) -> Result<()> {
         let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
         util::say(&format!("== shard {number} of {of}: {}", names.join(", ")));
     }
-    parts.iter().try_for_each(|part| (part.run)())
+    let mut done = Done::default();
+    parts.iter().try_for_each(|part| (part.run)(&mut done))?;
+    done.say()
 }
 
 /// The longest part first, each to the shard that has the least to do.
@@ -75,18 +89,18 @@ fn parts_of(shard: Shard) -> Vec<&'static Part> {
     shards.swap_remove(shard.number - 1).1
 }
 
-fn house() -> Result<()> {
-    rules()?;
-    stage("each crate alone", alone)
+fn house(done: &mut Done) -> Result<()> {
+    rules(done)?;
+    done.stage("each crate alone", alone)
 }
 
-fn rules() -> Result<()> {
-    stage("format", || util::run(&mut util::cargo(&["fmt", "--all", "--check"])))?;
-    stage("tidy", tidy::run)?;
-    stage("clippy", || {
+fn rules(done: &mut Done) -> Result<()> {
+    done.stage("format", || util::run(&mut util::cargo(&["fmt", "--all", "--check"])))?;
+    done.stage("tidy", tidy::run)?;
+    done.stage("clippy", || {
         util::run(&mut util::cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
     })?;
-    stage("documents", docs::check)
+    done.stage("documents", docs::check)
 }
 
 /// Features of one member must not hide what another forgot to ask for.
@@ -98,12 +112,31 @@ fn alone() -> Result<()> {
     Ok(())
 }
 
-fn stage(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
-    util::say(&format!("== {name}"));
-    let start = Instant::now();
-    check().with_context(|| format!("{name} failed"))?;
-    util::say(&format!("== {name}: ok, {:.1} s", start.elapsed().as_secs_f64()));
-    Ok(())
+impl Done {
+    fn stage<T>(&mut self, name: &'static str, check: impl FnOnce() -> Result<T>) -> Result<T> {
+        util::say(&format!("== {name}"));
+        let start = Instant::now();
+        let result = check().with_context(|| format!("{name} failed"))?;
+        let seconds = start.elapsed().as_secs_f64();
+        util::say(&format!("== {name}: ok, {seconds:.1} s"));
+        self.stages.push((name, seconds));
+        Ok(result)
+    }
+
+    fn tests(&mut self, name: &'static str, which: Which) -> Result<()> {
+        self.tests += self.stage(name, || programs::run(which))?;
+        Ok(())
+    }
+
+    /// The end of a long log, where people and CI look first: what was done, and the line that libtest ends with.
+    fn say(&self) -> Result<()> {
+        let stages: Vec<String> = self.stages.iter().map(|(name, seconds)| format!("{name} {seconds:.0} s")).collect();
+        util::say(&format!("== all: ok; {}", stages.join(", ")));
+        if self.tests > 0 {
+            writeln!(std::io::stdout(), "{PASSED}{} passed; 0 failed", self.tests)?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
