@@ -20,6 +20,9 @@ pub enum LabError {
     /// The agent's own inventory cannot be understood.
     #[error("the agent's `tools --json` cannot be read: {0}")]
     Inventory(String),
+    /// What is tested fails where nothing is done to it.
+    #[error("{0}")]
+    Unjudged(String),
     /// A file or folder of the lab cannot be used.
     #[error("cannot {what} {}: {source}", path.display())]
     Io {

@@ -21,6 +21,8 @@ pub mod play;
 pub mod report;
 pub mod run;
 pub mod schedule;
+pub mod server;
 #[cfg(test)]
 mod testing;
+pub mod tool;
 pub mod trace;

@@ -8,6 +8,9 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use glob::Pattern;
 
+use super::ledger::LedgerArgs;
+use super::parts::{DEADLINE, duration, own_program};
+use super::tool::ToolArgs;
 use crate::agent::ask;
 use crate::agent::folder::Folder;
 use crate::agent::target::Target;
@@ -43,6 +46,8 @@ Examples:
   chaos list --method nested                      what would run, and why
   chaos replay 'after_effect:2, +3ms'             one kill schedule, told in full
   chaos replay 'points/report/after_effect:2'     one scenario of a run
+  chaos tool --probe 'cat sent.txt' -- ./mail.py  which effect class a program has earned
+  chaos ledger                                    a server that counts effects, for tests of your own
 ";
 
 /// The whole command line.
@@ -64,6 +69,10 @@ pub enum Command {
     List(RunArgs),
     /// Play one scenario or one kill schedule again and tell everything
     Replay(ReplayArgs),
+    /// Measure which effect class a program of the exec protocol has earned
+    Tool(ToolArgs),
+    /// Serve a ledger, which counts what reaches the world
+    Ledger(LedgerArgs),
     /// Become an agent that stops for the tracer
     #[command(hide = true, name = LAUNCH)]
     BecomeTraced {
@@ -80,9 +89,6 @@ pub enum Command {
         json: bool,
     },
 }
-
-/// A process that takes longer hangs, where nobody chooses.
-const DEADLINE: &str = "30s";
 
 /// Whom to test, with what.
 #[derive(Debug, Args)]
@@ -171,22 +177,6 @@ fn long_help() -> String {
         method::ALL.iter().map(|method| format!("  {:<11}  {}\n", method.name, method.about)).collect();
     let properties: String = judge::properties().map(|(name, about)| format!("  {name:<23}  {about}\n")).collect();
     format!("{EXAMPLES}\nMethods:\n{methods}\nProperties:\n{properties}\nExit codes:\n{}", Exit::help())
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: f64 = digits.parse().map_err(|_| "write a number with a unit, such as 90s".to_owned())?;
-    let factor = match &text[digits.len()..] {
-        "ms" => 0.001,
-        "s" | "" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        unit => return Err(format!("`{unit}` is not a unit; there are ms, s, m and h")),
-    };
-    match Duration::try_from_secs_f64(number * factor) {
-        Ok(Duration::ZERO) => Err("no time at all".to_owned()),
-        other => other.map_err(|e| e.to_string()),
-    }
 }
 
 fn shard(text: &str) -> Result<Shard, String> {
@@ -349,11 +339,6 @@ impl RunArgs {
         let all = method::ALL.iter().filter_map(|method| method::named(method.name));
         Ok(all.filter(|method| chosen.is_empty() || chosen.contains(&method.name)).collect())
     }
-}
-
-fn own_program() -> Result<PathBuf, LabError> {
-    let lost = |e| LabError::Internal(format!("this program does not know where it is: {e}"));
-    std::env::current_exe().map_err(lost)
 }
 
 /// The agent beside this program, as cargo builds them.

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::cli::args::{self, Command, ReplayArgs, RunArgs, Setup};
+use crate::cli::parts::{print, printed};
 use crate::cli::progress;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
@@ -28,6 +29,8 @@ pub fn dispatch(command: Command) -> Result<i32, LabError> {
         Command::Run(args) => run(&args),
         Command::List(args) => list(&args),
         Command::Replay(args) => replay_one(&args),
+        Command::Tool(args) => super::tool::measure(&args),
+        Command::Ledger(args) => super::ledger::serve(&args),
         Command::BecomeTraced { words } => crate::trace::become_traced(&words).map(|()| 0),
         Command::Report { dir, json } => show(&dir, json),
     }
@@ -176,20 +179,7 @@ fn show(dir: &Path, as_json: bool) -> Result<i32, LabError> {
     Ok(report.exit_code)
 }
 
-/// Prints; a reader that has gone away is not the lab's failure.
-fn print(text: &str) -> Result<(), LabError> {
-    crate::agent::live::pass();
-    printed(anstream::stdout().write_all(text.as_bytes()))
-}
-
 /// GitHub reads both outputs; beside a JSON document there is only one free.
 fn annotate(text: &str, beside_json: bool) -> Result<(), LabError> {
     if beside_json { printed(anstream::stderr().write_all(text.as_bytes())) } else { print(text) }
-}
-
-fn printed(written: std::io::Result<()>) -> Result<(), LabError> {
-    match written {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(LabError::Internal(format!("cannot print: {e}"))),
-        _ => Ok(()),
-    }
 }

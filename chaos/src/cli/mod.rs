@@ -2,4 +2,7 @@
 
 pub mod args;
 pub mod commands;
+mod ledger;
+mod parts;
 pub mod progress;
+mod tool;

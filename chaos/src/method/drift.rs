@@ -11,10 +11,10 @@ use crate::error::LabError;
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Baseline, Expect, TaskEnd};
 use crate::play::method::Method;
-use crate::play::model_server::ModelServer;
 use crate::play::prepared::{Prepared, baseline_of, clean_run};
 use crate::play::scenario::{Played, Scenario};
 use crate::schedule::{CrashPoint, Kill, KillSchedule};
+use crate::server::model::ModelServer;
 
 /// See the file's head.
 pub(super) const METHOD: Method = Method {

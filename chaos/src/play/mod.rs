@@ -4,7 +4,6 @@
 pub mod company;
 pub mod discover;
 pub mod method;
-pub mod model_server;
 pub mod pool;
 pub mod prepared;
 pub mod resume;

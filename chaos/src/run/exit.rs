@@ -25,7 +25,10 @@ pub enum Exit {
 /// Every code with its meaning, in the order of the table in the help.
 pub const TABLE: [(Exit, &str); 7] = [
     (Exit::Held, "everything that was selected held"),
-    (Exit::Violated, "a property was violated, a kill missed, or the gate is shut"),
+    (
+        Exit::Violated,
+        "a property was violated, a kill missed, the gate is shut, or a tool claims more than it has earned",
+    ),
     (Exit::BaselineFailed, "a clean run cannot be judged: the plan fails where nothing is killed"),
     (Exit::CutShort, "nothing was selected, or the budget ended first"),
     (Exit::ControlSilent, "a negative control did not bite: the lab is blind here"),
@@ -76,7 +79,7 @@ impl From<&LabError> for Exit {
         match error {
             LabError::Usage(_) | LabError::Spawn { .. } => Self::Usage,
             // The agent's own words are the agent's, and no failure of the lab.
-            LabError::Inventory(_) => Self::BaselineFailed,
+            LabError::Inventory(_) | LabError::Unjudged(_) => Self::BaselineFailed,
             _ => Self::LabFailed,
         }
     }
@@ -90,6 +93,7 @@ mod tests {
     fn what_is_wrong_with_the_agent_is_no_failure_of_the_lab() {
         let code = |error: LabError| Exit::from(&error).code();
         assert_eq!(code(LabError::Inventory("not JSON".to_owned())), 2);
+        assert_eq!(code(LabError::Unjudged("exit 1".to_owned())), 2);
         assert_eq!(code(LabError::Usage("no such folder".to_owned())), 64);
         assert_eq!(code(LabError::Internal("a thread panicked".to_owned())), 70);
     }
