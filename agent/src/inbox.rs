@@ -100,7 +100,7 @@ impl Inbox {
 
     fn step(&self, name: &str) -> PlannedStep {
         let path = Path::new(&self.folder).join(name).to_string_lossy().into_owned();
-        PlannedStep { tool: TOOL.to_owned(), input: Map::from_iter([("path".to_owned(), Value::from(path))]) }
+        PlannedStep::new(TOOL, Map::from_iter([("path".to_owned(), Value::from(path))]))
     }
 }
 

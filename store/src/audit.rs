@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::commit::settles_as;
 use crate::error::{ErrorKind, StoreError, line};
 use crate::limits;
 use crate::machine::evolve;
-use crate::model::{Event, JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, codec};
+use crate::model::{Event, JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, Wait, codec};
 use crate::store::{Reader, StepRow, TaskRow};
 
 /// Something that does not add up.
@@ -122,13 +123,14 @@ fn replay(reader: &mut dyn Reader, task: Option<&TaskId>) -> Result<BTreeMap<Tas
 #[derive(Default)]
 struct Replay {
     state: Option<TaskState>,
-    /// How often each step was started, by its own count.
-    starts: Vec<u32>,
-    forgiven: Vec<u32>,
+    /// Where the steps stand that the task is past, the one at the cursor aside.
+    settled: Vec<StepState>,
     /// Steps recovered since the last `run_started`; the next one must follow at once, and name them.
     recovered: Vec<u32>,
     /// The run that began last: only it may work on the steps.
     run: Option<RunId>,
+    /// The person, by the id of their command, who spoke in the event before: what comes of it is theirs too.
+    hand: Option<RunId>,
     faults: Vec<(Option<u32>, String)>,
 }
 
@@ -148,16 +150,24 @@ impl Replay {
 
     /// What the state does not show: which run an event belongs to, and that recovery is announced.
     fn order(&mut self, event: &Event, run: &RunId) -> Result<(), String> {
-        if !matches!(event, Event::RunStarted { .. } | Event::StepRecovered { .. } | Event::CompletionRecovered) {
-            self.unannounced();
+        match event {
+            Event::RunStarted { .. } | Event::StepRecovered { .. } | Event::CompletionRecovered => {}
+            // Nobody goes on with what is cancelled.
+            Event::TaskCancelled { .. } => self.recovered.clear(),
+            _ => self.unannounced(),
         }
+        let hand = self.hand.take();
         match event {
             Event::RunStarted { .. } => self.run = Some(run.clone()),
+            Event::AnswerGiven { .. } | Event::DoubtResolved { .. } => self.hand = Some(run.clone()),
             Event::TaskCreated { .. }
             | Event::TaskRetried { .. }
             | Event::TaskRebound { .. }
+            | Event::TaskCancelled { .. }
             | Event::StepRecovered { .. }
+            | Event::StepInDoubt { .. }
             | Event::CompletionRecovered => {}
+            Event::TaskFailed { .. } | Event::StepFailed { .. } if hand.as_ref() == Some(run) => {}
             _ if self.run.as_ref() == Some(run) => {}
             _ => return Err(format!("it is of run {run}, which has not begun or is over")),
         }
@@ -177,17 +187,14 @@ impl Replay {
                 return Err("it stands before `task_created`".to_owned());
             };
             self.state = Some(TaskState::created(steps));
-            self.starts = vec![0; steps as usize];
-            self.forgiven = vec![0; steps as usize];
             return Ok(());
         };
         let next = evolve(state, event).map_err(|illegal| illegal.to_string())?;
         self.state = Some(next);
-        if let Some(step) = state.step().filter(|_| next.step() == state.step()) {
-            self.forgiven[step as usize] = next.current.forgiven;
+        if next.cursor > state.cursor {
+            self.settled.push(state.current.settled(settles_as(event)));
         }
         match event {
-            Event::StepStarted { step, .. } => self.starts[*step as usize] += 1,
             Event::StepRecovered { step } => self.recovered.push(*step),
             Event::RunStarted { recovered, .. } => {
                 let found = std::mem::take(&mut self.recovered);
@@ -248,24 +255,39 @@ fn compare_step<'a>(
     due: u32,
     row: &'a StepRow,
 ) -> impl Iterator<Item = String> + use<'a> {
-    let status = match row.idx {
-        idx if idx < state.cursor => StepStatus::Done,
-        idx if idx == state.cursor => state.current.status,
-        _ => StepStatus::Pending,
+    let told = match row.idx {
+        idx if idx == state.cursor => state.current,
+        idx => replay.settled.get(idx as usize).copied().unwrap_or_default(),
     };
-    let starts = replay.starts.get(row.idx as usize).copied().unwrap_or_default();
-    let forgiven = replay.forgiven.get(row.idx as usize).copied().unwrap_or_default();
+    let StepState { status, attempts, forgiven, .. } = told;
+    let rest = |state: StepState| StepState { status, attempts, forgiven, ..state };
     let done = row.state.status == StepStatus::Done;
     [
         (row.idx != due).then(|| format!("step {due} is missing from the table")),
         (row.state.status != status).then(|| format!("the journal says {status}, the table says {}", row.state.status)),
-        (row.state.attempts != starts)
-            .then(|| format!("started {starts} times in the journal, {} attempts in the table", row.state.attempts)),
+        (row.state.attempts != attempts)
+            .then(|| format!("started {attempts} times in the journal, {} attempts in the table", row.state.attempts)),
         (row.state.forgiven != forgiven)
             .then(|| format!("{forgiven} attempts forgiven in the journal, {} in the table", row.state.forgiven)),
+        (rest(row.state) != told).then(|| format!("{}, {} in the table", in_words(&told), in_words(&row.state))),
         (done && !row.has_output).then(|| "done without an output".to_owned()),
         (!done && row.has_output).then(|| format!("{} and yet with an output", row.state.status)),
     ]
     .into_iter()
     .flatten()
+}
+
+/// What an attempt of a step goes by, beside its count.
+fn in_words(state: &StepState) -> String {
+    let StepState { wait, intent, unknown, .. } = state;
+    let wait = match wait {
+        None => "waits for nothing".to_owned(),
+        Some(Wait::Until(due)) => format!("waits until {}", due.as_seconds()),
+        Some(Wait::Approval { expires: None }) => "waits for an answer".to_owned(),
+        Some(Wait::Approval { expires: Some(end) }) => format!("waits for an answer until {}", end.as_seconds()),
+        Some(Wait::Answered) => "was answered".to_owned(),
+    };
+    let intent = intent.map_or("nothing".to_owned(), |intent| format!("{} {}", intent.effect, intent.digest));
+    let known = if *unknown { "unknown" } else { "known" };
+    format!("{wait}, intends {intent}, earlier outcome {known}")
 }

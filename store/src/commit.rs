@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::lease::Fence;
 use crate::machine::{Illegal, evolve};
-use crate::model::{Event, PlanSource, StepState, StepStatus, TaskState, TaskStatus, Timestamp};
+use crate::model::{Event, PlanSource, StepState, StepStatus, TaskState, TaskStatus, Timestamp, codec};
 
 /// One transaction on one task, its creation among them. It can only be built from events, so there is no way to change
 /// a state without journaling it; and it carries the state before, so that a backend can refuse it where the rows
@@ -34,6 +34,10 @@ pub struct StepChange {
     pub to: StepState,
     /// The JSON text of the output that a step which becomes done has.
     pub output: Option<String>,
+    /// What the next attempt is to know, as JSON, where that changes.
+    pub checkpoint: Option<String>,
+    /// A person's answer, as JSON, where one is given.
+    pub answer: Option<String>,
 }
 
 /// How the task's row changes.
@@ -86,15 +90,19 @@ impl Commit {
             let (at, from) = (next.step(), next.current);
             next = evolve(next, event)?;
             places.take(event);
-            let finished = next.step() != at;
-            let to = if finished { StepState { status: StepStatus::Done, ..from } } else { next.current };
-            let output = if finished { output.take() } else { None };
-            match steps.iter_mut().find(|change| change.step == at) {
-                Some(change) => (change.to, change.output) = (to, output),
-                None => steps.push(StepChange { step: at, from, to, output }),
+            let to = if next.step() == at { next.current } else { from.settled(settles_as(event)) };
+            if steps.iter().all(|change| change.step != at) {
+                steps.push(StepChange::none(at, from));
+            }
+            if let Some(change) = steps.iter_mut().find(|change| change.step == at) {
+                change.to = to;
+                change.take(event);
+                if to.status == StepStatus::Done && at.is_some() {
+                    change.output = output.take();
+                }
             }
         }
-        steps.retain(|change| change.from != change.to);
+        steps.retain(|change| !change.is_empty());
         let task = (before.status != next.status).then_some(TaskChange { from: before.status, to: next.status });
         Ok(Self { fence, at, created: None, events, steps, task, places, next })
     }
@@ -154,6 +162,34 @@ impl Commit {
     }
 }
 
+/// How a step ends that the task is past after this event.
+pub(crate) fn settles_as(event: &Event) -> StepStatus {
+    match event {
+        Event::StepFailed { .. } => StepStatus::Failed,
+        Event::StepSkipped { .. } => StepStatus::Skipped,
+        _ => StepStatus::Done,
+    }
+}
+
+impl StepChange {
+    /// Nothing changes yet.
+    fn none(step: Option<u32>, from: StepState) -> Self {
+        Self { step, from, to: from, output: None, checkpoint: None, answer: None }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.from == self.to && self.output.is_none() && self.checkpoint.is_none() && self.answer.is_none()
+    }
+
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::StepCheckpoint { checkpoint, .. } => self.checkpoint = Some(checkpoint.clone()),
+            Event::AnswerGiven { answer, by, why, .. } => self.answer = Some(codec::answer(answer, by, why.as_deref())),
+            _ => {}
+        }
+    }
+}
+
 impl Places {
     /// True where nothing changes.
     #[must_use]
@@ -181,7 +217,7 @@ impl Places {
 mod tests {
     use super::*;
     use crate::lease::FencingToken;
-    use crate::model::{RunId, TaskId};
+    use crate::model::{FailReason, RunId, TaskId};
 
     fn fence() -> Fence {
         Fence { task: TaskId::new("t").unwrap(), run: RunId::from_stored("r"), token: FencingToken(1) }
@@ -189,21 +225,43 @@ mod tests {
 
     #[test]
     fn changes_are_what_the_events_do() {
-        let started = StepState { status: StepStatus::Running, attempts: 1, forgiven: 0 };
-        let event = Event::StepStarted { step: 0, tool: "echo".into(), attempt: 1 };
+        let started = StepState { status: StepStatus::Running, attempts: 1, ..StepState::default() };
+        let event = Event::StepStarted { step: 0, tool: "echo".into(), attempt: 1, intent: None };
         let commit = Commit::new(fence(), Timestamp::default(), TaskState::created(2), vec![event], None).unwrap();
-        assert_eq!(
-            commit.steps(),
-            [StepChange { step: Some(0), from: StepState::default(), to: started, output: None }]
-        );
+        let change = StepChange { to: started, ..StepChange::none(Some(0), StepState::default()) };
+        assert_eq!(commit.steps(), [change]);
         assert_eq!(commit.task(), Some(TaskChange { from: TaskStatus::Pending, to: TaskStatus::Running }));
 
-        let event = Event::StepFinished { step: 0, tool: "echo".into() };
+        let event = Event::StepFinished { step: 0, tool: "echo".into(), adopted: false };
         let commit = Commit::new(fence(), Timestamp::default(), commit.next(), vec![event], Some("{}".into())).unwrap();
         let done = StepState { status: StepStatus::Done, ..started };
-        assert_eq!(commit.steps(), [StepChange { step: Some(0), from: started, to: done, output: Some("{}".into()) }]);
+        let change = StepChange { to: done, output: Some("{}".into()), ..StepChange::none(Some(0), started) };
+        assert_eq!(commit.steps(), [change]);
         assert_eq!(commit.task(), None);
         assert_eq!(commit.next().cursor, 1);
+    }
+
+    /// A step that the task goes on without looks in its row like one that failed the task; it is the row that counts.
+    #[test]
+    fn a_step_that_is_left_behind_has_failed_and_the_task_is_past_it() {
+        let steps = [
+            Event::StepSkipped { step: 0 },
+            Event::StepFailed { step: 1, reason: FailReason::MaxAttempts, unknown: false },
+        ];
+        let commit = Commit::new(fence(), Timestamp::default(), TaskState::created(3), steps.to_vec(), None).unwrap();
+        let statuses: Vec<_> = commit.steps().iter().map(|change| (change.step, change.to.status)).collect();
+        assert_eq!(statuses, [(Some(0), StepStatus::Skipped), (Some(1), StepStatus::Failed)]);
+        assert_eq!((commit.next().cursor, commit.task()), (2, None));
+    }
+
+    #[test]
+    fn what_an_attempt_says_of_itself_is_kept_without_a_change_of_state() {
+        let current = StepState { status: StepStatus::Running, attempts: 1, ..StepState::default() };
+        let before = TaskState { status: TaskStatus::Running, current, ..TaskState::created(1) };
+        let event = Event::StepCheckpoint { step: 0, checkpoint: "3".into() };
+        let commit = Commit::new(fence(), Timestamp::default(), before, vec![event], None).unwrap();
+        assert_eq!(commit.steps()[0].checkpoint.as_deref(), Some("3"));
+        assert_eq!(commit.next(), before);
     }
 
     /// A group of commits that is written by another thread takes them as they are.
@@ -215,7 +273,7 @@ mod tests {
 
     #[test]
     fn an_event_that_cannot_happen_makes_no_commit() {
-        let event = Event::StepFinished { step: 0, tool: "echo".into() };
+        let event = Event::StepFinished { step: 0, tool: "echo".into(), adopted: false };
         assert!(Commit::new(fence(), Timestamp::default(), TaskState::created(2), vec![event], None).is_err());
     }
 }

@@ -9,7 +9,7 @@ use crate::commit::Commit;
 use crate::error::{ErrorKind, StoreError};
 use crate::lease::{Fence, Lease};
 use crate::machine::{Command, Refused, decide};
-use crate::model::{Event, PlanSource, RunId, TaskId, TaskState};
+use crate::model::{Event, PlanSource, RunId, TaskId, TaskState, Timestamp};
 use crate::store::{Reader, Store};
 
 /// Why a command did not go through. In each case nothing of it is stored.
@@ -81,6 +81,12 @@ impl<'a> TaskSession<'a> {
         self.state
     }
 
+    /// The present time, by the clock that the journal goes by.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// For reading plans and outputs.
     pub fn reader(&mut self) -> &mut dyn Reader {
         self.store
@@ -92,7 +98,7 @@ impl<'a> TaskSession<'a> {
         self.lease.run()
     }
 
-    /// Decides `command` and commits what it causes. The events are durable when it returns.
+    /// Decides `command` and commits what it causes, which may be nothing. The events are durable when it returns.
     ///
     /// # Errors
     /// Refused by the machine or by the store; nothing is stored.
@@ -100,18 +106,29 @@ impl<'a> TaskSession<'a> {
         self.write(command, None)
     }
 
-    /// Like [`TaskSession::apply`] for the command that finishes a step, whose output is stored with it.
+    /// Like [`TaskSession::apply`] for a command that makes a step done, whose output is stored with it.
+    ///
+    /// # Errors
+    /// Refused by the machine or by the store; nothing is stored.
+    pub fn apply_with(&mut self, command: &Command, output: Map<String, Value>) -> Result<Vec<Event>, SessionError> {
+        self.write(command, Some(Value::Object(output).to_string()))
+    }
+
+    /// Finishes a step.
     ///
     /// # Errors
     /// Refused by the machine or by the store; nothing is stored.
     pub fn finish(&mut self, step: u32, tool: &str, output: Map<String, Value>) -> Result<Vec<Event>, SessionError> {
-        let command = Command::Finish { step, tool: tool.to_owned() };
-        self.write(&command, Some(Value::Object(output).to_string()))
+        self.apply_with(&Command::Finish { step, tool: tool.to_owned(), adopted: false }, output)
     }
 
     fn write(&mut self, command: &Command, output: Option<String>) -> Result<Vec<Event>, SessionError> {
-        let events = decide(&self.state, command)?;
-        let commit = Commit::new(self.lease.fence().clone(), self.clock.now(), self.state, events, output)
+        let now = self.clock.now();
+        let events = decide(&self.state, command, now)?;
+        if events.is_empty() {
+            return Ok(events);
+        }
+        let commit = Commit::new(self.lease.fence().clone(), now, self.state, events, output)
             .unwrap_or_else(|illegal| unreachable!("decide and evolve disagree on {command:?}: {illegal}"));
         self.store.commit(&commit)?;
         self.state = commit.next();

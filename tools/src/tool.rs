@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
+pub use store::model::Effect;
 use store::model::IdempotencyKey;
 use store::{CrashScope, CrashSite};
 
@@ -76,26 +77,6 @@ pub struct Spec {
     pub crash_points: Vec<CrashSite>,
     /// A plan that shows it, and that the crash tests run.
     pub example: Example,
-}
-
-/// What a tool changes outside the database, and what protects a repeated attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Nothing: it may run again freely.
-    Pure,
-    /// Something that happens once for one idempotency key, however often it is attempted.
-    Keyed,
-}
-
-impl Effect {
-    /// The class's name.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pure => "pure",
-            Self::Keyed => "keyed",
-        }
-    }
 }
 
 /// A whole plan whose last step is the tool.

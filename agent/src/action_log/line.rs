@@ -13,15 +13,24 @@ const RESUMED: &str = "task_resumed";
 /// What the log calls an event; `None` where it has no line of its own. A recovered step is named by the `task_resumed`
 /// that follows it.
 pub(super) fn event(entry: &JournalEntry, reader: &mut dyn Reader) -> Result<Option<&'static str>, StoreError> {
-    let Some(kind) = EventKind::ALL.into_iter().find(|kind| kind.as_str() == entry.kind) else { return Ok(None) };
+    let Ok(kind) = entry.kind.parse::<EventKind>() else { return Ok(None) };
     Ok(match kind {
         EventKind::RunStarted => is_resumption(entry, reader)?.then_some(RESUMED),
         EventKind::StepFinished => Some("step_done"),
+        // How far a step is may be told very often, and is of use to its next attempt only.
+        EventKind::StepCheckpoint => None,
         // The report is not a step, and that it was begun is nothing to ship: its end shows as `task_done`.
         EventKind::StepRecovered | EventKind::CompletionRecovered | EventKind::CompletionStarted => None,
         EventKind::TaskCreated
         | EventKind::StepStarted
         | EventKind::StepError
+        | EventKind::StepFailed
+        | EventKind::StepSkipped
+        | EventKind::StepWaiting
+        | EventKind::AnswerGiven
+        | EventKind::StepInDoubt
+        | EventKind::DoubtResolved
+        | EventKind::TaskCancelled
         | EventKind::TaskFailed
         | EventKind::TaskDone
         | EventKind::TaskRetried

@@ -46,7 +46,8 @@ pub(crate) fn rebind(db: &Path, task: &str, moves: Moves<'_>) -> Result<Exit, Fa
     let next = match status {
         TaskStatus::Failed => "it has failed, `agent retry` gives it new attempts",
         TaskStatus::Done => "it is done",
-        TaskStatus::Pending | TaskStatus::Running => "`agent run` runs it",
+        TaskStatus::Cancelled => "it is cancelled",
+        TaskStatus::Pending | TaskStatus::Running | TaskStatus::Waiting | TaskStatus::InDoubt => "`agent run` runs it",
     };
     say!("task `{task}` is bound to its new place; {next}");
     Ok(Exit::Done)

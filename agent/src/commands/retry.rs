@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use store::SessionError;
 use store::machine::{Command, Refused, decide};
 use store::sqlite::SqliteStore;
+use store::{Clock as _, SessionError, SystemClock};
 
 use super::opening::Opening;
 use super::{Parts, say};
@@ -18,7 +18,7 @@ pub(crate) fn retry(db: &Path, task: &str) -> Result<Exit, Failure> {
     let task = &opening.task;
     // What counts is the answer under the lock, where one of several callers wins.
     let refused = |refused: Refused| Failure::new(Exit::Refused, format!("task `{task}`: {refused}"));
-    decide(&opening.look()?.state, &Command::Retry).map_err(refused)?;
+    decide(&opening.look()?.state, &Command::Retry, SystemClock.now()).map_err(refused)?;
     let (mut store, work) = opening.open(SqliteStore::open)?;
     let mut session = work.session(store.as_mut())?;
     session.apply(&Command::Retry).map_err(|error| match error {

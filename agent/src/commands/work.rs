@@ -14,6 +14,7 @@ use crate::arm;
 use crate::engine::{Completion, Ended, Outcome, Runner, Settings};
 use crate::exit::{Exit, Failure};
 use crate::home::Bound;
+use crate::narrate::utc;
 use crate::progress::Progress;
 use crate::signals::Signals;
 
@@ -74,6 +75,14 @@ impl Work<'_> {
                 say!("task `{task}` is stopped by a signal; `agent run` goes on with it");
                 self.signals.exit()
             }
+            Outcome::Person(step) => {
+                say!("task `{task}` waits for a person: step {step}; `agent export {task}` tells what is known");
+                Exit::Person
+            }
+            Outcome::NotDue(due) => {
+                say!("task `{task}` waits until {}", utc(due));
+                Exit::NotDue
+            }
             Outcome::Over(ended) => report(task, &ended, ""),
         })
     }
@@ -108,6 +117,10 @@ pub(super) fn report(task: &TaskId, ended: &Ended, already: &str) -> Exit {
         Ended::Done => {
             say!("task `{task}` is {already}done");
             Exit::Done
+        }
+        Ended::Cancelled => {
+            say!("task `{task}` is {already}cancelled");
+            Exit::Cancelled
         }
         Ended::Failed { step, cause } => {
             let what = step.map_or("its report".to_owned(), |step| format!("step {step}"));

@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Map, Value};
 use store::crash::{AFTER_COMMIT, AFTER_EFFECT, BEFORE_EFFECT};
 use store::machine::Command;
-use store::model::IdempotencyKey;
+use store::model::{Failure, IdempotencyKey};
 use store::{ErrorKind, SessionError, limits, line};
 use tools::{Effect, Input, Spec, ToolContext, ToolError};
 
@@ -32,7 +32,7 @@ impl Runner<'_, '_> {
         let step = prepared.step.idx;
         let tool = prepared.tool.spec().name.as_str();
         let budget = self.budget(Some(step))?;
-        self.commit(&Command::Start { step, tool: tool.to_owned(), budget })?;
+        self.commit(&Command::Start { step, tool: tool.to_owned(), budget, intent: None })?;
         if self.session.state().status.is_over() {
             return Ok(Attempt::Over);
         }
@@ -61,7 +61,7 @@ impl Runner<'_, '_> {
                 Err(error) => self.not_stored(prepared, error),
             },
             Err(why) => {
-                self.commit(&Command::Fail { step, error: one_line(&why) })?;
+                self.commit(&Command::Fail { step, failure: Failure::plain(one_line(&why)), goes_on: false })?;
                 Ok(Attempt::Failed)
             }
         }
@@ -75,13 +75,16 @@ impl Runner<'_, '_> {
         let SessionError::Store(cause) = &error else { return Err(error.into()) };
         match cause.kind() {
             ErrorKind::TooLarge => {
-                self.commit(&Command::Fail { step, error: why })?;
+                self.commit(&Command::Fail { step, failure: Failure::plain(why), goes_on: false })?;
                 Ok(Attempt::Failed)
             }
             ErrorKind::Full => {
                 let free = prepared.tool.effect(&prepared.step.input) == Effect::Pure;
-                let command =
-                    if free { Command::Release { step, reason: why } } else { Command::Fail { step, error: why } };
+                let command = if free {
+                    Command::Release { step, reason: why }
+                } else {
+                    Command::Fail { step, failure: Failure::plain(why), goes_on: false }
+                };
                 if let Ok(events) = self.session.apply(&command) {
                     self.tell(&events)?;
                 }

@@ -1,6 +1,6 @@
 //! What the journal knows of the attempts at what stands at the cursor.
 
-use store::model::{Event, JournalEntry, TaskId, codec};
+use store::model::{Event, Failure, JournalEntry, TaskId, codec};
 use store::{Reader, StoreError, limits};
 
 use crate::narrate::utc;
@@ -64,7 +64,7 @@ impl History {
                 Event::StepStarted { attempt, .. } | Event::CompletionStarted { attempt } => {
                     began = Some((*attempt, entry));
                 }
-                Event::StepError { error, .. } | Event::CompletionError { error } => {
+                Event::StepError { failure: Failure { error, .. }, .. } | Event::CompletionError { error } => {
                     known.extend(began.take().map(|(attempt, _)| format!("attempt {attempt} failed: {error}")));
                 }
                 Event::StepRecovered { .. } | Event::CompletionRecovered => {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use store::crash::{COMPLETE_DONE, COMPLETE_READY};
 use store::machine::{Command, Next, next};
-use store::model::{TaskId, TaskState, TaskStatus};
+use store::model::{TaskId, TaskState, TaskStatus, Timestamp};
 use store::{Reader, StoreError};
 use tools::PublishError;
 
@@ -20,6 +20,10 @@ pub(crate) enum Outcome {
     Over(Ended),
     /// The process was asked to stop, and the task is not over.
     Stopped,
+    /// A person has to speak about this step first.
+    Person(u32),
+    /// Nothing is due before then.
+    NotDue(Timestamp),
 }
 
 /// How a task has ended.
@@ -27,6 +31,8 @@ pub(crate) enum Outcome {
 pub(crate) enum Ended {
     /// It is done.
     Done,
+    /// A person has ended it.
+    Cancelled,
     /// It has failed.
     Failed {
         /// At which step; none where it was the completion.
@@ -47,6 +53,7 @@ impl Ended {
                 let step = state.step();
                 Ok(Self::Failed { step, cause: History::of(reader, task, step)?.cause() })
             }
+            TaskStatus::Cancelled => Ok(Self::Cancelled),
             _ => Ok(Self::Done),
         }
     }
@@ -61,10 +68,12 @@ impl Runner<'_, '_> {
         self.recover()?;
         let mut page = VecDeque::new();
         loop {
-            match next(&self.session.state()) {
+            match next(&self.session.state(), self.session.now()) {
                 Next::Over(_) => return self.over(),
                 // Asked last: a stop that comes when the task is over has stopped nothing.
                 _ if self.stop.asked() => return Ok(Outcome::Stopped),
+                Next::Person(step) => return Ok(Outcome::Person(step)),
+                Next::Until(due) => return Ok(Outcome::NotDue(due)),
                 Next::Complete => self.complete()?,
                 Next::Step(step) => {
                     let prepared = self.prepare(step, &mut page)?;

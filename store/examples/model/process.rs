@@ -6,7 +6,7 @@
 use std::fmt;
 
 use store::machine::{Budget, Command, Illegal, Next, Refused, decide, next};
-use store::model::{Event, RunId, StepStatus, TaskId, TaskState, TaskStatus, Terms, Timestamp};
+use store::model::{Event, Failure, RunId, StepStatus, TaskId, TaskState, TaskStatus, Terms, Timestamp};
 use store::{Commit, Fence, FencingToken};
 
 use crate::config::Config;
@@ -14,6 +14,7 @@ use crate::sabotage::{self, Planted};
 use crate::state::{Guard, Runner, State};
 
 pub(crate) const TOOL: &str = "tool";
+pub(crate) const NOW: Timestamp = Timestamp::from_micros(0);
 
 /// What a process was started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,14 +160,14 @@ pub(crate) fn progress(config: &Config, state: &State, who: u8) -> Option<What> 
         Pc::Idle => match state.tables.task {
             TaskStatus::Pending | TaskStatus::Running => Some(What::Look),
             TaskStatus::Failed if state.left.retries > 0 => Some(What::Look),
-            TaskStatus::Failed | TaskStatus::Done => None,
+            _ => None,
         },
         Pc::Looked(_) if state.lock.is_some() => Some(What::TurnAway),
         Pc::Looked(_) => Some(What::Lock),
         Pc::Locked(_) => Some(What::TakeToken),
         Pc::Leased(_) => Some(What::Load),
         Pc::Loaded(Job::Run) if runner.state.status.is_over() => Some(What::Leave),
-        Pc::Ready if matches!(next(&runner.state), Next::Over(_)) => Some(What::Leave),
+        Pc::Ready if matches!(next(&runner.state, NOW), Next::Over(_)) => Some(What::Leave),
         Pc::Loaded(_) | Pc::Ready | Pc::Answered | Pc::Erred | Pc::Stopped => Some(What::Commit),
         Pc::Started => Some(What::Send),
         Pc::Sent => Some(What::Answer),
@@ -258,17 +259,17 @@ fn commit(config: &Config, mut state: State, who: u8, pc: Pc) -> Outcome {
         Pc::Loaded(Job::Run) => Command::Begin(Terms::limit(config.max_attempts)),
         Pc::Loaded(Job::Retry) => Command::Retry,
         Pc::Answered if before.is_completing() => Command::Complete,
-        Pc::Answered => Command::Finish { step, tool },
+        Pc::Answered => Command::Finish { step, tool, adopted: false },
         Pc::Erred if before.is_completing() => Command::FailCompletion { error: String::new() },
-        Pc::Erred => Command::Fail { step, error: String::new() },
+        Pc::Erred => Command::Fail { step, failure: Failure::plain(String::new()), goes_on: false },
         Pc::Stopped => Command::Release { step, reason: String::new() },
-        _ if next(&before) != Next::Complete => {
-            Command::Start { step, tool, budget: Budget::of(sabotage::limit(config)) }
+        _ if next(&before, NOW) != Next::Complete => {
+            Command::Start { step, tool, budget: Budget::of(sabotage::limit(config)), intent: None }
         }
         _ if config.completion => Command::StartCompletion(Budget::of(sabotage::limit(config))),
         _ => Command::Complete,
     };
-    let events = match decide(&before, &command) {
+    let events = match decide(&before, &command, NOW) {
         Ok(events) => events,
         Err(why) => {
             state.history.beaten |= command == Command::Retry;
@@ -297,7 +298,7 @@ pub(crate) fn write(config: &Config, mut state: State, who: u8, events: Vec<Even
     let Runner { token, state: before, .. } = *state.runner(who);
     let guard = sabotage::guard(config, Guard { fence: true, rows: true }, &events);
     let rows = state.tables;
-    let stored = match Commit::new(fence(token), Timestamp::default(), before, events.clone(), None) {
+    let stored = match Commit::new(fence(token), NOW, before, events.clone(), None) {
         Ok(commit) => state.tables.apply(&commit, guard).map(|()| commit.next()),
         // The shipped session panics here, which the model takes for a claim that is broken and not for its own end.
         Err(illegal) => Err(Refusal::Illegal(illegal)),

@@ -1,11 +1,11 @@
 //! The planted bugs: each takes the place of one honest action, or bends one value that the honest one uses.
 
 use store::machine::{Next, next};
-use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus, Terms};
+use store::model::{Event, FailReason, Failure, StepState, StepStatus, TaskState, TaskStatus, Terms};
 
 use crate::bug::Bug;
 use crate::config::Config;
-use crate::process::{Job, Outcome, Pc, Refusal, TOOL, What, end, send, write};
+use crate::process::{Job, NOW, Outcome, Pc, Refusal, TOOL, What, end, send, write};
 use crate::state::{Guard, State, Tables};
 
 /// Where only a process with a bug gets.
@@ -29,14 +29,14 @@ pub(crate) enum Planted {
 pub(crate) fn progress(config: &Config, state: &State, who: u8) -> Option<What> {
     let bug = config.bug?;
     let runner = &state.runners[usize::from(who)];
-    let completes = next(&runner.state) == Next::Complete && runner.state.current.attempts == 0;
+    let completes = next(&runner.state, NOW) == Next::Complete && runner.state.current.attempts == 0;
     match (bug, runner.pc) {
         (Bug::NoLock, Pc::Looked(_)) => Some(What::Lock),
         (Bug::DoneTwice, Pc::Loaded(Job::Run)) if runner.state.status == TaskStatus::Done => Some(What::Commit),
         (Bug::RecoveryBeforeLock, Pc::Looked(Job::Run)) if runner.state.running().is_some() => Some(What::Commit),
         (Bug::DoneBeforeEffect, Pc::Started) if runner.state.running().is_some() => Some(What::Commit),
         (Bug::CompletionUnrecorded, Pc::Ready) if completes => Some(What::Send),
-        (Bug::EffectBeforeStart, Pc::Ready) if matches!(next(&runner.state), Next::Step(_)) => Some(What::Send),
+        (Bug::EffectBeforeStart, Pc::Ready) if matches!(next(&runner.state, NOW), Next::Step(_)) => Some(What::Send),
         (_, Pc::Planted(Planted::Owes(_) | Planted::Replays(_))) => Some(What::Send),
         (_, Pc::Planted(_)) => Some(What::Commit),
         _ => None,
@@ -69,7 +69,7 @@ pub(crate) fn act(config: &Config, before: &State, who: u8, what: What) -> Optio
         (Bug::LoadBeforeLock, What::Load, Pc::Leased(job)) => Some(silent(state, who, Pc::Loaded(job))),
         (Bug::BlindRetry, What::Load, Pc::Leased(Job::Retry)) => Some(silent(state, who, Pc::Loaded(Job::Retry))),
         (Bug::DoneBeforeEffect, What::Commit, Pc::Started) if mine.state.running().is_some() => {
-            let event = Event::StepFinished { step, tool: TOOL.to_owned() };
+            let event = Event::StepFinished { step, tool: TOOL.to_owned(), adopted: false };
             Some(commit(config, state, who, Pc::Planted(Planted::Owes(step)), vec![event]))
         }
         (_, What::Send, Pc::Planted(Planted::Owes(step))) => {
@@ -144,7 +144,7 @@ fn act_on_recovery(bug: Bug, mut state: State, who: u8, what: What) -> Option<Ou
 fn act_on_rows(config: &Config, bug: Bug, mut state: State, who: u8, what: What) -> Option<Outcome> {
     let mine = *state.runner(who);
     let (step, current) = (mine.state.cursor, mine.state.current);
-    let starts = mine.pc == Pc::Ready && matches!(next(&mine.state), Next::Step(_));
+    let starts = mine.pc == Pc::Ready && matches!(next(&mine.state, NOW), Next::Step(_));
     match (bug, what, mine.pc) {
         (Bug::ErrorsOnlyCounted, What::Commit, Pc::Ready)
             if starts && current.attempts_charged() < config.max_attempts =>
@@ -154,12 +154,16 @@ fn act_on_rows(config: &Config, bug: Bug, mut state: State, who: u8, what: What)
                 rows.task = TaskStatus::Running;
             }))
         }
-        (Bug::ErrorsOnlyCounted, What::Commit, Pc::Erred) => {
-            Some(raw(state, who, Pc::Ready, vec![Event::StepError { step, error: String::new() }], |rows| {
+        (Bug::ErrorsOnlyCounted, What::Commit, Pc::Erred) => Some(raw(
+            state,
+            who,
+            Pc::Ready,
+            vec![Event::StepError { step, failure: Failure::plain(String::new()) }],
+            |rows| {
                 *rows.place(step) =
                     StepState { status: StepStatus::Pending, attempts: current.attempts + 1, ..current };
-            }))
-        }
+            },
+        )),
         (Bug::BeginCounted, What::Commit, Pc::Loaded(Job::Run)) => {
             state.history.unstable |= state.journal.just_begun && !mine.state.no_step_left();
             Some(raw(state, who, Pc::Ready, begun(mine.state), |rows| {
@@ -176,8 +180,8 @@ fn act_on_rows(config: &Config, bug: Bug, mut state: State, who: u8, what: What)
         (Bug::FailEarly, What::Commit, Pc::Erred) if mine.state.running().is_some() => {
             let reason = FailReason::MaxAttempts;
             let events = vec![
-                Event::StepError { step, error: String::new() },
-                Event::TaskFailed { step: Some(step), reason, known: Vec::new() },
+                Event::StepError { step, failure: Failure::plain(String::new()) },
+                Event::TaskFailed { step: Some(step), reason, known: Vec::new(), unknown: false },
             ];
             Some(commit(config, state, who, Pc::Ready, events))
         }
@@ -192,7 +196,7 @@ fn act_on_rows(config: &Config, bug: Bug, mut state: State, who: u8, what: What)
             }))
         }
         (_, What::Commit, Pc::Planted(Planted::Unjournaled)) => {
-            let event = Event::StepStarted { step, tool: TOOL.to_owned(), attempt: current.attempts };
+            let event = Event::StepStarted { step, tool: TOOL.to_owned(), attempt: current.attempts, intent: None };
             Some(raw(state, who, Pc::Started, vec![event], |_| {}))
         }
         _ => None,
@@ -228,7 +232,7 @@ pub(crate) fn keeps_what_it_saw(config: &Config) -> bool {
 }
 
 fn started(step: u32, current: StepState) -> Event {
-    Event::StepStarted { step, tool: TOOL.to_owned(), attempt: current.attempts + 1 }
+    Event::StepStarted { step, tool: TOOL.to_owned(), attempt: current.attempts + 1, intent: None }
 }
 
 /// What an honest run begins with.

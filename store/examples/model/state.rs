@@ -185,11 +185,7 @@ impl Journal {
                 self.recovered = None;
                 self.run = run;
             }
-            Event::TaskCreated { .. }
-            | Event::TaskFailed { .. }
-            | Event::TaskDone
-            | Event::TaskRetried { .. }
-            | Event::TaskRebound { .. } => {}
+            _ => {}
         }
     }
 
@@ -230,7 +226,7 @@ impl Journal {
                 let starts = self.starts[step.unwrap_or(completion) as usize];
                 self.open.is_none() && run != self.run && forgiven == u32::from(starts)
             }
-            Event::TaskCreated { .. } | Event::TaskRebound { .. } => false,
+            _ => false,
         }
     }
 

@@ -2,8 +2,13 @@
 
 use serde_json::{Value, json};
 
+pub use super::row::BadEntry;
+use super::row::Row;
 pub use super::strict::kind_of;
-use super::{Event, EventKind, FailReason, JournalEntry, Plan, PlanError, PlanReader, ReadPlanError, Terms, strict};
+use super::{
+    Event, EventKind, FailReason, Failure, Intent, JournalEntry, Plan, PlanError, PlanReader, ReadPlanError, Terms,
+    Timestamp, Wait, strict,
+};
 
 /// Reads the form of a plan file. Which tools there are and what they take is checked by their crate.
 ///
@@ -45,31 +50,75 @@ pub fn event_data(event: &Event) -> Value {
                 ("home", terms.home.clone().map(Value::from)),
             ],
         ),
-        Event::StepRecovered { .. } | Event::CompletionRecovered | Event::TaskDone => json!({}),
-        Event::StepStarted { tool, attempt, .. } => json!({ "attempt": attempt, "tool": tool }),
-        Event::StepFinished { tool, .. } => json!({ "tool": tool }),
-        Event::StepError { error, .. } | Event::CompletionError { error } => json!({ "error": error }),
+        Event::StepRecovered { .. } | Event::StepSkipped { .. } | Event::CompletionRecovered | Event::TaskDone => {
+            json!({})
+        }
+        Event::StepStarted { tool, attempt, intent, .. } => with(
+            json!({ "attempt": attempt, "tool": tool }),
+            [
+                ("input_sha256", intent.map(|intent| json!(intent.digest.to_string()))),
+                ("effect", intent.map(|intent| json!(intent.effect.as_str()))),
+            ],
+        ),
+        Event::StepFinished { tool, adopted, .. } => with(json!({ "tool": tool }), [flag("adopted", *adopted)]),
+        Event::StepError { failure: Failure { error, permanent, unknown, absent, retry_at }, .. } => with(
+            json!({ "error": error, "permanent": permanent }),
+            [flag("unknown", *unknown), flag("absent", *absent), time("retry_at", *retry_at)],
+        ),
+        Event::StepFailed { reason, unknown, .. } => {
+            with(json!({ "reason": reason.to_string() }), [flag("unknown", *unknown)])
+        }
+        Event::StepWaiting { wait, shown, .. } => {
+            let shown = ("input_sha256", shown.map(|shown| json!(shown.to_string())));
+            match *wait {
+                Wait::Until(until) => with(json!({ "for": "time" }), [time("until", Some(until)), shown]),
+                Wait::Approval { expires } => with(json!({ "for": "approval" }), [time("expires", expires), shown]),
+                Wait::Answered => with(json!({ "for": "nothing" }), [shown]),
+            }
+        }
+        Event::AnswerGiven { answer, rejected, by, why, shown, .. } => with(
+            json!({ "answer": as_value(answer), "by": by, "why": why }),
+            [flag("rejected", *rejected), ("input_sha256", shown.map(|shown| json!(shown.to_string())))],
+        ),
+        Event::StepInDoubt { known, .. } => json!({ "known": known }),
+        Event::DoubtResolved { word, by, why, .. } => json!({ "by": by, "why": why, "word": word.as_str() }),
+        Event::StepCheckpoint { checkpoint, .. } => json!({ "checkpoint": as_value(checkpoint) }),
+        Event::TaskCancelled { by, why } => json!({ "by": by, "why": why }),
+        Event::CompletionError { error } => json!({ "error": error }),
         Event::StepReleased { reason, .. } => json!({ "reason": reason }),
         Event::CompletionStarted { attempt } => json!({ "attempt": attempt }),
-        Event::TaskFailed { reason, known, .. } => {
+        Event::TaskFailed { reason, known, unknown, .. } => {
             let known = (!known.is_empty()).then(|| json!(known));
-            with(json!({ "reason": reason.to_string() }), [("known", known)])
+            with(json!({ "reason": reason.to_string() }), [("known", known), flag("unknown", *unknown)])
         }
         Event::TaskRetried { forgiven, .. } => json!({ "forgiven": forgiven }),
         Event::TaskRebound { home, completion } => with(
             json!({}),
-            [
-                ("home", home.clone().map(Value::from)),
-                // What is not JSON is kept as it is: a journal must be able to hold whatever happened.
-                (
-                    "completion",
-                    completion
-                        .as_ref()
-                        .map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()))),
-                ),
-            ],
+            [("home", home.clone().map(Value::from)), ("completion", completion.as_deref().map(as_value))],
         ),
     }
+}
+
+/// A person's answer with who gave it, as the text of JSON: what a step that asked has for its output.
+#[must_use]
+pub fn answer(answer: &str, by: &str, why: Option<&str>) -> String {
+    json!({ "answer": as_value(answer), "by": by, "why": why }).to_string()
+}
+
+/// What is kept as the text of JSON. What is not JSON is kept as it is: a journal must be able to hold whatever
+/// happened.
+fn as_value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}
+
+/// A field that is there where it is true.
+fn flag(name: &str, holds: bool) -> (&str, Option<Value>) {
+    (name, holds.then_some(Value::Bool(true)))
+}
+
+/// A time, as databases and JSON have it.
+fn time(name: &str, at: Option<Timestamp>) -> (&str, Option<Value>) {
+    (name, at.map(|at| Value::from(at.as_seconds())))
 }
 
 /// The object with those of the fields that there are.
@@ -82,30 +131,19 @@ fn with<const N: usize>(mut object: Value, fields: [(&str, Option<Value>); N]) -
     object
 }
 
-/// Why a journal row does not decode.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("journal row {seq} ({kind}): {why}")]
-pub struct BadEntry {
-    seq: i64,
-    kind: String,
-    why: String,
-}
-
 /// Reads a journal row back. `None` for a kind that this version does not know: others may add kinds.
 ///
 /// # Errors
 /// The row has a known kind and lacks what that kind must have.
 pub fn event_from_entry(entry: &JournalEntry) -> Result<Option<Event>, BadEntry> {
-    let Some(kind) = EventKind::ALL.into_iter().find(|kind| kind.as_str() == entry.kind) else {
-        return Ok(None);
-    };
+    let Ok(kind) = entry.kind.parse::<EventKind>() else { return Ok(None) };
     let row = Row(entry);
     Ok(Some(match kind {
         EventKind::TaskCreated => {
             Event::TaskCreated { steps: row.count("steps")?, home: row.maybe("home", Row::text)? }
         }
         EventKind::RunStarted => Event::RunStarted {
-            recovered: row.list("recovered", as_count)?,
+            recovered: row.list("recovered", Row::as_count)?,
             terms: Terms {
                 max_attempts: row.maybe("max_attempts", Row::count)?,
                 resumed: row.maybe("resumed", Row::flag)?,
@@ -113,84 +151,89 @@ pub fn event_from_entry(entry: &JournalEntry) -> Result<Option<Event>, BadEntry>
                 home: row.maybe("home", Row::text)?,
             },
         },
-        EventKind::StepRecovered => Event::StepRecovered { step: row.step()? },
-        EventKind::StepStarted => {
-            Event::StepStarted { step: row.step()?, tool: row.text("tool")?, attempt: row.count("attempt")? }
-        }
-        EventKind::StepFinished => Event::StepFinished { step: row.step()?, tool: row.text("tool")? },
-        EventKind::StepError => Event::StepError { step: row.step()?, error: row.text("error")? },
-        EventKind::TaskFailed => {
-            let reason = match row.text("reason")? {
-                reason if reason == FailReason::MaxAttempts.to_string() => FailReason::MaxAttempts,
-                reason => FailReason::Other(reason),
-            };
-            let known = |row: &Row<'_>, field: &str| row.list(field, |text| text.as_str().map(str::to_owned));
-            Event::TaskFailed { step: entry.step, reason, known: row.maybe("known", known)?.unwrap_or_default() }
-        }
-        EventKind::TaskDone => Event::TaskDone,
-        EventKind::TaskRetried => Event::TaskRetried { step: entry.step, forgiven: row.count("forgiven")? },
-        EventKind::StepReleased => Event::StepReleased { step: row.step()?, reason: row.text("reason")? },
         EventKind::CompletionStarted => Event::CompletionStarted { attempt: row.count("attempt")? },
         EventKind::CompletionRecovered => Event::CompletionRecovered,
         EventKind::CompletionError => Event::CompletionError { error: row.text("error")? },
+        EventKind::TaskFailed => {
+            let known = |row: &Row<'_>, field: &str| row.list(field, |text| text.as_str().map(str::to_owned));
+            Event::TaskFailed {
+                step: entry.step,
+                reason: FailReason::from_stored(row.text("reason")?),
+                known: row.maybe("known", known)?.unwrap_or_default(),
+                unknown: row.holds("unknown")?,
+            }
+        }
+        EventKind::TaskDone => Event::TaskDone,
+        EventKind::TaskCancelled => Event::TaskCancelled { by: row.text("by")?, why: row.maybe("why", Row::text)? },
+        EventKind::TaskRetried => Event::TaskRetried { step: entry.step, forgiven: row.count("forgiven")? },
         EventKind::TaskRebound => Event::TaskRebound {
             home: row.maybe("home", Row::text)?,
             completion: entry.data.get("completion").map(Value::to_string),
         },
+        of_a_step => step_event(of_a_step, row.step()?, &row)?,
     }))
 }
 
-/// Field access with errors that name the row.
-struct Row<'a>(&'a JournalEntry);
-
-impl Row<'_> {
-    fn bad(&self, why: String) -> BadEntry {
-        BadEntry { seq: self.0.seq, kind: self.0.kind.clone(), why }
-    }
-
-    fn step(&self) -> Result<u32, BadEntry> {
-        self.0.step.ok_or_else(|| self.bad("names no step".to_owned()))
-    }
-
-    fn count(&self, field: &str) -> Result<u32, BadEntry> {
-        let value = self.0.data.get(field).and_then(as_count);
-        value.ok_or_else(|| self.bad(format!("has no count `{field}`")))
-    }
-
-    fn flag(&self, field: &str) -> Result<bool, BadEntry> {
-        let value = self.0.data.get(field).and_then(Value::as_bool);
-        value.ok_or_else(|| self.bad(format!("has no `{field}` that is true or false")))
-    }
-
-    fn list<T>(&self, field: &str, read: impl Fn(&Value) -> Option<T>) -> Result<Vec<T>, BadEntry> {
-        let list = self.0.data.get(field).and_then(Value::as_array);
-        let items = list.and_then(|list| list.iter().map(read).collect());
-        items.ok_or_else(|| self.bad(format!("has no list `{field}` of the right kind")))
-    }
-
-    /// A field that older journals do not have.
-    fn maybe<T>(
-        &self,
-        field: &str,
-        read: impl FnOnce(&Self, &str) -> Result<T, BadEntry>,
-    ) -> Result<Option<T>, BadEntry> {
-        if self.0.data.contains_key(field) { read(self, field).map(Some) } else { Ok(None) }
-    }
-
-    fn text(&self, field: &str) -> Result<String, BadEntry> {
-        let value = self.0.data.get(field).and_then(Value::as_str).map(str::to_owned);
-        value.ok_or_else(|| self.bad(format!("has no text `{field}`")))
-    }
-}
-
-fn as_count(value: &Value) -> Option<u32> {
-    value.as_u64().and_then(|number| u32::try_from(number).ok())
+/// Reads back what is about one step.
+fn step_event(kind: EventKind, step: u32, row: &Row<'_>) -> Result<Event, BadEntry> {
+    Ok(match kind {
+        EventKind::StepRecovered => Event::StepRecovered { step },
+        EventKind::StepStarted => {
+            let (digest, effect) = (row.maybe("input_sha256", Row::parsed)?, row.maybe("effect", Row::parsed)?);
+            let intent = digest.zip(effect).map(|(digest, effect)| Intent { digest, effect });
+            Event::StepStarted { step, tool: row.text("tool")?, attempt: row.count("attempt")?, intent }
+        }
+        EventKind::StepFinished => {
+            Event::StepFinished { step, tool: row.text("tool")?, adopted: row.holds("adopted")? }
+        }
+        EventKind::StepError => {
+            let failure = Failure {
+                error: row.text("error")?,
+                permanent: row.holds("permanent")?,
+                unknown: row.holds("unknown")?,
+                absent: row.holds("absent")?,
+                retry_at: row.maybe("retry_at", Row::time)?,
+            };
+            Event::StepError { step, failure }
+        }
+        EventKind::StepFailed => {
+            let reason = FailReason::from_stored(row.text("reason")?);
+            Event::StepFailed { step, reason, unknown: row.holds("unknown")? }
+        }
+        EventKind::StepReleased => Event::StepReleased { step, reason: row.text("reason")? },
+        EventKind::StepSkipped => Event::StepSkipped { step },
+        EventKind::StepWaiting => {
+            let wait = match row.text("for")?.as_str() {
+                "time" => Wait::Until(row.time("until")?),
+                "approval" => Wait::Approval { expires: row.maybe("expires", Row::time)? },
+                other => return Err(row.bad(format!("waits for `{other}`, which this version does not know"))),
+            };
+            Event::StepWaiting { step, wait, shown: row.maybe("input_sha256", Row::parsed)? }
+        }
+        EventKind::AnswerGiven => Event::AnswerGiven {
+            step,
+            answer: row.json("answer")?,
+            rejected: row.holds("rejected")?,
+            by: row.text("by")?,
+            why: row.maybe("why", Row::text)?,
+            shown: row.maybe("input_sha256", Row::parsed)?,
+        },
+        EventKind::StepInDoubt => Event::StepInDoubt { step, known: row.text("known")? },
+        EventKind::DoubtResolved => Event::DoubtResolved {
+            step,
+            word: row.parsed("word")?,
+            by: row.text("by")?,
+            why: row.maybe("why", Row::text)?,
+        },
+        EventKind::StepCheckpoint => Event::StepCheckpoint { step, checkpoint: row.json("checkpoint")? },
+        other => unreachable!("{other} is not about one step"),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{RunId, TaskId, Timestamp};
+    use crate::model::{Digest, Effect, RunId, TaskId, Word};
     use rstest::rstest;
 
     #[rstest]
@@ -214,6 +257,7 @@ mod tests {
 
     fn events() -> Vec<Event> {
         let tool = "echo".to_owned();
+        let intent = Intent { digest: Digest([7; 32]), effect: Effect::Once };
         vec![
             Event::TaskCreated { steps: 3, home: None },
             Event::TaskCreated { steps: 3, home: Some("../work".into()) },
@@ -229,20 +273,64 @@ mod tests {
             },
             Event::RunStarted { recovered: vec![], terms: Terms::default() },
             Event::StepRecovered { step: 1 },
-            Event::StepStarted { step: 1, tool: tool.clone(), attempt: 2 },
-            Event::StepFinished { step: 1, tool },
-            Event::StepError { step: 1, error: "no\u{e9}".into() },
+            Event::StepStarted { step: 1, tool: tool.clone(), attempt: 2, intent: None },
+            Event::StepStarted { step: 1, tool: tool.clone(), attempt: 2, intent: Some(intent) },
+            Event::StepFinished { step: 1, tool: tool.clone(), adopted: false },
+            Event::StepFinished { step: 1, tool, adopted: true },
+            Event::StepError { step: 1, failure: Failure::plain("no\u{e9}") },
             Event::StepReleased { step: 1, reason: "SIGTERM".into() },
             Event::CompletionStarted { attempt: 1 },
             Event::CompletionRecovered,
             Event::CompletionError { error: "no such folder".into() },
-            Event::TaskFailed { step: Some(1), reason: FailReason::MaxAttempts, known: vec!["it died".into()] },
-            Event::TaskFailed { step: None, reason: FailReason::MaxAttempts, known: vec![] },
-            Event::TaskFailed { step: Some(1), reason: FailReason::Other("asteroid".into()), known: vec![] },
+            Event::TaskFailed {
+                step: Some(1),
+                reason: FailReason::MaxAttempts,
+                known: vec!["it died".into()],
+                unknown: true,
+            },
+            Event::TaskFailed { step: None, reason: FailReason::MaxAttempts, known: vec![], unknown: false },
+            Event::TaskFailed {
+                step: Some(1),
+                reason: FailReason::Other("asteroid".into()),
+                known: vec![],
+                unknown: false,
+            },
             Event::TaskDone,
             Event::TaskRetried { step: Some(1), forgiven: 3 },
             Event::TaskRetried { step: None, forgiven: 3 },
             Event::TaskRebound { home: Some("/srv".into()), completion: Some(r#"{"report":{"out":"x"}}"#.into()) },
+        ]
+    }
+
+    /// What came with waits, doubts and people.
+    fn later_events() -> Vec<Event> {
+        let at = Some(Timestamp::from_micros(1_790_000_000_123_457));
+        let shown = Some(Digest([7; 32]));
+        let answer = |answer: &str, rejected, why: Option<&str>| {
+            let why = why.map(str::to_owned);
+            Event::AnswerGiven { step: 1, answer: answer.into(), rejected, by: "ada".into(), why, shown }
+        };
+        vec![
+            Event::StepError {
+                step: 1,
+                failure: Failure { permanent: true, unknown: true, absent: true, retry_at: at, ..Failure::plain("no") },
+            },
+            Event::StepFailed { step: 1, reason: FailReason::Permanent, unknown: false },
+            Event::StepFailed { step: 1, reason: FailReason::MaxAttempts, unknown: true },
+            Event::StepSkipped { step: 1 },
+            Event::StepWaiting { step: 1, wait: Wait::Until(Timestamp::from_micros(7)), shown: None },
+            Event::StepWaiting { step: 1, wait: Wait::Approval { expires: None }, shown },
+            Event::StepWaiting { step: 1, wait: Wait::Approval { expires: at }, shown },
+            answer("true", false, None),
+            answer(r#"{"a":[1]}"#, false, Some("why")),
+            answer("false", true, Some("no")),
+            Event::StepInDoubt { step: 1, known: "it died".into() },
+            Event::DoubtResolved { step: 1, word: Word::Happened, by: "ada".into(), why: Some("seen".into()) },
+            Event::DoubtResolved { step: 1, word: Word::Absent, by: "ada".into(), why: None },
+            Event::DoubtResolved { step: 1, word: Word::Abandon, by: "ada".into(), why: None },
+            Event::StepCheckpoint { step: 1, checkpoint: r#"{"page":3}"#.into() },
+            Event::TaskCancelled { by: "ada".into(), why: Some("no".into()) },
+            Event::TaskCancelled { by: "ada".into(), why: None },
         ]
     }
 
@@ -261,12 +349,52 @@ mod tests {
 
     #[test]
     fn every_event_survives_the_journal_with_sorted_keys() {
-        for event in events() {
+        for event in events().into_iter().chain(later_events()) {
             let data = event_data(&event);
             let keys: Vec<_> = data.as_object().unwrap().keys().cloned().collect();
             assert!(keys.is_sorted(), "{keys:?}");
             let row = entry(event.kind().as_str(), event.step(), data);
             assert_eq!(event_from_entry(&row), Ok(Some(event)));
+        }
+    }
+
+    /// The spellings and fields of the contract, which other programs read.
+    #[test]
+    fn the_fields_of_an_event_are_those_of_the_contract() {
+        let intent = Some(Intent { digest: Digest([0xab; 32]), effect: Effect::Keyed });
+        let sha = "ab".repeat(32);
+        let at = Some(Timestamp::from_seconds(12.5));
+        for (event, data) in [
+            (
+                Event::StepStarted { step: 0, tool: "t".into(), attempt: 1, intent },
+                json!({"tool": "t", "attempt": 1, "input_sha256": sha, "effect": "keyed"}),
+            ),
+            (
+                Event::StepError { step: 0, failure: Failure { retry_at: at, ..Failure::plain("no") } },
+                json!({"error": "no", "permanent": false, "retry_at": 12.5}),
+            ),
+            (
+                Event::StepWaiting { step: 0, wait: Wait::Until(Timestamp::from_seconds(3.0)), shown: None },
+                json!({"for": "time", "until": 3.0}),
+            ),
+            (
+                Event::AnswerGiven {
+                    step: 0,
+                    answer: "[1]".into(),
+                    rejected: false,
+                    by: "ada".into(),
+                    why: None,
+                    shown: None,
+                },
+                json!({"answer": [1], "by": "ada", "why": null}),
+            ),
+            (
+                Event::DoubtResolved { step: 0, word: Word::Absent, by: "ada".into(), why: Some("seen".into()) },
+                json!({"word": "absent", "by": "ada", "why": "seen"}),
+            ),
+            (Event::TaskCancelled { by: "ada".into(), why: None }, json!({"by": "ada", "why": null})),
+        ] {
+            assert_eq!(event_data(&event), data);
         }
     }
 
@@ -277,6 +405,13 @@ mod tests {
             ("step_started", None, json!({"tool": "echo", "attempt": 1})),
             ("step_started", Some(0), json!({"tool": "echo"})),
             ("step_started", Some(0), json!({"tool": "echo", "attempt": -1})),
+            ("step_started", Some(0), json!({"tool": "echo", "attempt": 1, "input_sha256": "ab", "effect": "pure"})),
+            ("step_started", Some(0), json!({"tool": "echo", "attempt": 1, "effect": "often"})),
+            ("step_error", Some(0), json!({"error": "no", "permanent": 1})),
+            ("step_waiting", Some(0), json!({"for": "time"})),
+            ("step_waiting", Some(0), json!({"for": "godot"})),
+            ("answer_given", Some(0), json!({"by": "ada"})),
+            ("doubt_resolved", Some(0), json!({"word": "perhaps", "by": "ada"})),
             ("run_started", None, json!({"recovered": ["x"]})),
         ] {
             assert!(event_from_entry(&entry(kind, step, data)).is_err());

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{RunId, TaskId, Timestamp};
+use super::spelling::spelled;
+use super::{Digest, Intent, RunId, TaskId, Timestamp, Wait};
 
 /// One thing that happened to a task. A state change and its event are committed together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +35,8 @@ pub enum Event {
         tool: String,
         /// Which attempt this is, from 1.
         attempt: u32,
+        /// What it intends, where the step has an effect or its input is rendered.
+        intent: Option<Intent>,
     },
     /// A step was set to done, with its output.
     StepFinished {
@@ -41,13 +44,78 @@ pub enum Event {
         step: u32,
         /// The tool that it called.
         tool: String,
+        /// True where the effect was there already, and its output was found out by asking.
+        adopted: bool,
     },
-    /// The tool failed; the step was set back to pending.
+    /// The tool failed; the step was set back to pending, or waits until it is tried again.
     StepError {
         /// The step.
         step: u32,
-        /// What the tool said, one line.
-        error: String,
+        /// What is known of it.
+        failure: Failure,
+    },
+    /// A step has failed for good and is left behind: the task goes on.
+    StepFailed {
+        /// The step.
+        step: u32,
+        /// Why.
+        reason: FailReason,
+        /// True where it may have had its effect all the same.
+        unknown: bool,
+    },
+    /// A step is not to be done.
+    StepSkipped {
+        /// The step.
+        step: u32,
+    },
+    /// A step waits; nothing was started.
+    StepWaiting {
+        /// The step.
+        step: u32,
+        /// For what; never [`Wait::Answered`].
+        wait: Wait,
+        /// The digest of what is shown to the person who is asked.
+        shown: Option<Digest>,
+    },
+    /// A person answered; the step was set back to pending.
+    AnswerGiven {
+        /// The step.
+        step: u32,
+        /// The answer, as JSON.
+        answer: String,
+        /// True where what was asked for is refused; the step fails in the same transaction.
+        rejected: bool,
+        /// Who.
+        by: String,
+        /// Why.
+        why: Option<String>,
+        /// The digest of what was shown.
+        shown: Option<Digest>,
+    },
+    /// The effect of a step may or may not have happened. Where an attempt is under way, this closes it.
+    StepInDoubt {
+        /// The step.
+        step: u32,
+        /// What was seen, one line.
+        known: String,
+    },
+    /// A person said what happened. [`Word::Happened`] makes the step done, with its output.
+    DoubtResolved {
+        /// The step.
+        step: u32,
+        /// What the person said.
+        word: Word,
+        /// Who.
+        by: String,
+        /// Why.
+        why: Option<String>,
+    },
+    /// A long attempt says how far it is.
+    StepCheckpoint {
+        /// The step.
+        step: u32,
+        /// What the next attempt is to know, as JSON.
+        checkpoint: String,
     },
     /// An attempt ended in order, before its effect or without one; the step was set back to pending. The attempt
     /// counts as a start and not against the limit.
@@ -78,6 +146,15 @@ pub enum Event {
         reason: FailReason,
         /// What is known of the attempts that used up the limit, a sentence each.
         known: Vec<String>,
+        /// True where the step may have had its effect all the same.
+        unknown: bool,
+    },
+    /// A person ended the task.
+    TaskCancelled {
+        /// Who.
+        by: String,
+        /// Why.
+        why: Option<String>,
     },
     /// No step is left.
     TaskDone,
@@ -119,82 +196,110 @@ impl Terms {
     }
 }
 
-/// Why a task failed.
+/// What is known of an attempt that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Failure {
+    /// What the tool said, one line.
+    pub error: String,
+    /// No further attempt can succeed.
+    pub permanent: bool,
+    /// The effect may have happened.
+    pub unknown: bool,
+    /// The attempt asked first, and no earlier one had its effect.
+    pub absent: bool,
+    /// When it is tried again, where that is not at once.
+    pub retry_at: Option<Timestamp>,
+}
+
+impl Failure {
+    /// One of which nothing more is known: it has done nothing, and may be tried again at once.
+    pub fn plain(error: impl Into<String>) -> Self {
+        Self { error: error.into(), ..Self::default() }
+    }
+}
+
+spelled! {
+    /// What a person says of an effect that is in doubt.
+    Word, "a word for a doubt" {
+        /// It happened.
+        Happened = "happened",
+        /// It has not happened and will not.
+        Absent = "absent",
+        /// Nobody knows or it does not matter: the step has failed.
+        Abandon = "abandon",
+    }
+}
+
+/// Why a step failed for good, and mostly its task with it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FailReason {
-    /// A step used up its attempts.
+    /// It used up its attempts.
     MaxAttempts,
+    /// An error that no further attempt can mend.
+    Permanent,
+    /// It was in doubt, and a person gave it up.
+    Abandoned,
+    /// A person refused what it asked for.
+    Rejected,
+    /// Nobody answered in time.
+    Expired,
     /// A reason that another version of this program journaled.
     Other(String),
 }
 
+impl FailReason {
+    const SPELLED: [(Self, &'static str); 5] = [
+        (Self::MaxAttempts, "max_attempts"),
+        (Self::Permanent, "permanent"),
+        (Self::Abandoned, "abandoned"),
+        (Self::Rejected, "rejected"),
+        (Self::Expired, "expired"),
+    ];
+
+    /// The reason of that spelling.
+    #[must_use]
+    pub fn from_stored(text: String) -> Self {
+        let known = Self::SPELLED.into_iter().find(|(_, spelling)| *spelling == text);
+        known.map_or(Self::Other(text), |(reason, _)| reason)
+    }
+}
+
 impl fmt::Display for FailReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::MaxAttempts => "max_attempts",
-            Self::Other(reason) => reason,
+        let known = Self::SPELLED.iter().find(|(reason, _)| reason == self);
+        f.write_str(match (self, known) {
+            (Self::Other(reason), _) => reason,
+            (_, known) => known.map_or("", |(_, spelling)| spelling),
         })
     }
 }
 
-/// The kinds of event, spelled in the journal as `as_str` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each stands for the variant of `Event` of the same name")]
-pub enum EventKind {
-    TaskCreated,
-    RunStarted,
-    StepRecovered,
-    StepStarted,
-    StepFinished,
-    StepError,
-    TaskFailed,
-    TaskDone,
-    TaskRetried,
-    StepReleased,
-    CompletionStarted,
-    CompletionRecovered,
-    CompletionError,
-    TaskRebound,
-}
-
-impl EventKind {
-    /// All kinds that this version writes.
-    pub const ALL: [Self; 14] = [
-        Self::TaskCreated,
-        Self::RunStarted,
-        Self::StepRecovered,
-        Self::StepStarted,
-        Self::StepFinished,
-        Self::StepError,
-        Self::TaskFailed,
-        Self::TaskDone,
-        Self::TaskRetried,
-        Self::StepReleased,
-        Self::CompletionStarted,
-        Self::CompletionRecovered,
-        Self::CompletionError,
-        Self::TaskRebound,
-    ];
-
-    /// The spelling in the journal. Fixed: other programs read it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::TaskCreated => "task_created",
-            Self::RunStarted => "run_started",
-            Self::StepRecovered => "step_recovered",
-            Self::StepStarted => "step_started",
-            Self::StepFinished => "step_finished",
-            Self::StepError => "step_error",
-            Self::TaskFailed => "task_failed",
-            Self::TaskDone => "task_done",
-            Self::TaskRetried => "task_retried",
-            Self::StepReleased => "step_released",
-            Self::CompletionStarted => "completion_started",
-            Self::CompletionRecovered => "completion_recovered",
-            Self::CompletionError => "completion_error",
-            Self::TaskRebound => "task_rebound",
-        }
+spelled! {
+    /// The kinds of event: each stands for the variant of [`Event`] of the same name.
+    #[expect(missing_docs, reason = "each stands for the variant of `Event` of the same name")]
+    EventKind, "a kind of event" {
+        TaskCreated = "task_created",
+        RunStarted = "run_started",
+        StepRecovered = "step_recovered",
+        StepStarted = "step_started",
+        StepFinished = "step_finished",
+        StepError = "step_error",
+        StepFailed = "step_failed",
+        StepReleased = "step_released",
+        StepSkipped = "step_skipped",
+        StepWaiting = "step_waiting",
+        AnswerGiven = "answer_given",
+        StepInDoubt = "step_in_doubt",
+        DoubtResolved = "doubt_resolved",
+        StepCheckpoint = "step_checkpoint",
+        CompletionStarted = "completion_started",
+        CompletionRecovered = "completion_recovered",
+        CompletionError = "completion_error",
+        TaskFailed = "task_failed",
+        TaskDone = "task_done",
+        TaskCancelled = "task_cancelled",
+        TaskRetried = "task_retried",
+        TaskRebound = "task_rebound",
     }
 }
 
@@ -209,6 +314,14 @@ impl Event {
             Self::StepStarted { .. } => EventKind::StepStarted,
             Self::StepFinished { .. } => EventKind::StepFinished,
             Self::StepError { .. } => EventKind::StepError,
+            Self::StepFailed { .. } => EventKind::StepFailed,
+            Self::StepSkipped { .. } => EventKind::StepSkipped,
+            Self::StepWaiting { .. } => EventKind::StepWaiting,
+            Self::AnswerGiven { .. } => EventKind::AnswerGiven,
+            Self::StepInDoubt { .. } => EventKind::StepInDoubt,
+            Self::DoubtResolved { .. } => EventKind::DoubtResolved,
+            Self::StepCheckpoint { .. } => EventKind::StepCheckpoint,
+            Self::TaskCancelled { .. } => EventKind::TaskCancelled,
             Self::TaskFailed { .. } => EventKind::TaskFailed,
             Self::TaskDone => EventKind::TaskDone,
             Self::TaskRetried { .. } => EventKind::TaskRetried,
@@ -228,6 +341,13 @@ impl Event {
             | Self::StepStarted { step, .. }
             | Self::StepFinished { step, .. }
             | Self::StepError { step, .. }
+            | Self::StepFailed { step, .. }
+            | Self::StepSkipped { step }
+            | Self::StepWaiting { step, .. }
+            | Self::AnswerGiven { step, .. }
+            | Self::StepInDoubt { step, .. }
+            | Self::DoubtResolved { step, .. }
+            | Self::StepCheckpoint { step, .. }
             | Self::StepReleased { step, .. } => Some(step),
             Self::TaskFailed { step, .. } | Self::TaskRetried { step, .. } => step,
             Self::TaskCreated { .. }
@@ -236,6 +356,7 @@ impl Event {
             | Self::CompletionRecovered
             | Self::CompletionError { .. }
             | Self::TaskDone
+            | Self::TaskCancelled { .. }
             | Self::TaskRebound { .. } => None,
         }
     }

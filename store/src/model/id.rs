@@ -2,8 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use sha2::{Digest, Sha256};
-
+use super::effect::Digest;
 use crate::limits;
 
 /// The name of a task: any text of 1 to [`limits::TASK_ID_BYTES`] bytes without control characters.
@@ -63,7 +62,7 @@ impl TaskId {
                 let _infallible = write!(stem, "%{byte:02X}");
             }
         }
-        if stem.len() > limits::TASK_ID_BYTES { format!("%%{}", hex(&Sha256::digest(&self.0))) } else { stem }
+        if stem.len() > limits::TASK_ID_BYTES { format!("%%{}", Digest::of_text(&self.0)) } else { stem }
     }
 }
 
@@ -143,13 +142,6 @@ impl fmt::Display for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.with_task(self.task.as_str()))
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _infallible = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -21,6 +21,15 @@ pub struct PlannedStep {
     pub tool: String,
     /// The tool's input.
     pub input: Map<String, Value>,
+    /// What the plan says of the step beside that, such as its id, `when` or `retry`; none where it says nothing more.
+    pub settings: Option<Map<String, Value>>,
+}
+
+impl PlannedStep {
+    /// A step of which the plan says nothing more.
+    pub fn new(tool: impl Into<String>, input: Map<String, Value>) -> Self {
+        Self { tool: tool.into(), input, settings: None }
+    }
 }
 
 /// Where the steps of a new task come from: a [`Plan`] in memory, or a planner that makes each step when it is asked

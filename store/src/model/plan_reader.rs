@@ -162,7 +162,7 @@ fn planned_step(index: u32, value: Value) -> Result<PlannedStep, PlanError> {
     };
     match step.keys().next() {
         Some(field) => Err(PlanError::field(field, "unknown field").in_step(index, &tool)),
-        None => Ok(PlannedStep { tool, input }),
+        None => Ok(PlannedStep::new(tool, input)),
     }
 }
 

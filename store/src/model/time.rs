@@ -8,7 +8,7 @@ pub struct Timestamp(i64);
 impl Timestamp {
     /// So many microseconds after the epoch.
     #[must_use]
-    pub fn from_micros(micros: i64) -> Self {
+    pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 

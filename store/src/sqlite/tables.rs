@@ -83,7 +83,7 @@ impl Tables<'_> {
         })
     }
 
-    /// Finds the cursor by bisection: finished steps are a prefix, so a long history costs a few look-ups.
+    /// Finds the cursor by bisection: settled steps are a prefix, so a long history costs a few look-ups.
     pub(super) fn load(&self, task: &TaskId) -> Result<Option<TaskState>, StoreError> {
         let Some(row) = self.task(task)? else { return Ok(None) };
         let failed = failed("read the steps", self.path);
@@ -93,17 +93,19 @@ impl Tables<'_> {
             .and_then(|mut query| query.query_row([task.as_str()], |row| row.get(0)))
             .map_err(failed)?;
         let steps = last.map_or(0, |last| last.saturating_add(1));
-        let (mut done, mut open) = (0, steps);
-        while done < open {
-            let middle = done + (open - done) / 2;
-            if self.step_state(task, middle)?.status == StepStatus::Done {
-                done = middle + 1;
+        let (mut settled, mut open, mut last) = (0, steps, StepStatus::Pending);
+        while settled < open {
+            let middle = settled + (open - settled) / 2;
+            let status = self.step_state(task, middle)?.status;
+            if status.is_settled() {
+                (settled, last) = (middle + 1, status);
             } else {
                 open = middle;
             }
         }
-        let current = if done < steps { self.step_state(task, done)? } else { row.completion };
-        Ok(Some(TaskState { status: row.status, steps, cursor: done, current }))
+        let cursor = TaskState::cursor_after(settled, last, row.status, row.completion.status);
+        let current = if cursor < steps { self.step_state(task, cursor)? } else { row.completion };
+        Ok(Some(TaskState { status: row.status, steps, cursor, current }))
     }
 
     fn step_state(&self, task: &TaskId, step: u32) -> Result<StepState, StoreError> {
@@ -147,6 +149,7 @@ impl Tables<'_> {
             status: status.parse::<StepStatus>().map_err(|error| error.to_string())?,
             attempts: row.get(first + 1).map_err(text)?,
             forgiven: row.get(first + 2).map_err(text)?,
+            ..StepState::default()
         })
     }
 

@@ -92,7 +92,7 @@ fn change_step(tx: &Transaction<'_>, task: &TaskId, change: &StepChange, failed:
     const COMPLETION: &str =
         "UPDATE tasks SET completion_status = ?1, completion_attempts = ?2, completion_forgiven = ?3
          WHERE id = ?4 AND completion_status = ?5 AND completion_attempts = ?6 AND completion_forgiven = ?7";
-    let StepChange { step, from, to, output } = change;
+    let StepChange { step, from, to, output, .. } = change;
     let id = task.as_str();
     let was = (from.status.as_str(), from.attempts, from.forgiven);
     let is = (to.status.as_str(), to.attempts, to.forgiven);
@@ -127,10 +127,10 @@ fn change_task(
     failed: Failed<'_>,
 ) -> Result<(), StoreError> {
     if change.to == TaskStatus::Done {
-        // The state holds that finished steps are a prefix. Before that is made final, the rows are asked.
+        // The state holds that settled steps are a prefix. Before that is made final, the rows are asked.
         let open: bool = tx
             .query_row(
-                "SELECT EXISTS (SELECT 1 FROM steps WHERE task_id = ?1 AND status <> 'done')",
+                "SELECT EXISTS (SELECT 1 FROM steps WHERE task_id = ?1 AND status NOT IN ('done', 'skipped', 'failed'))",
                 [task.as_str()],
                 |row| row.get(0),
             )

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use store::audit::{Finding, audit};
 use store::machine::Budget;
 use store::machine::Command;
-use store::model::{Plan, PlannedStep, RunId, TaskId, Terms};
+use store::model::{Failure, Plan, PlannedStep, RunId, TaskId, Terms};
 use store::sqlite::{SqliteReader, SqliteStore};
 use store::{Crash, SystemClock, TaskSession};
 
@@ -25,7 +25,7 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
 }
 
 pub(crate) fn create(store: &mut SqliteStore, name: &str) -> TaskId {
-    let step = PlannedStep { tool: "echo".to_owned(), input: object(json!({ "value": 1 })) };
+    let step = PlannedStep::new("echo".to_owned(), object(json!({ "value": 1 })));
     let plan = Plan { goal: "echo".to_owned(), steps: vec![step; 4] };
     let task = id(name);
     store::create(store, &SystemClock, &task, Arc::new(plan), None).unwrap();
@@ -60,7 +60,7 @@ impl Lab {
         run.apply(&start(0, 5)).unwrap();
         run.finish(0, "echo", object(json!({ "value": 0 }))).unwrap();
         run.apply(&start(1, 5)).unwrap();
-        run.apply(&Command::Fail { step: 1, error: "no".to_owned() }).unwrap();
+        run.apply(&Command::Fail { step: 1, failure: Failure::plain("no"), goes_on: false }).unwrap();
         run.apply(&start(1, 5)).unwrap();
         drop(run);
         let mut run = session(&mut store, &task);
@@ -74,7 +74,7 @@ impl Lab {
         for round in 0..2 {
             run.apply(&Command::Begin(Terms::limit(1))).unwrap();
             run.apply(&start(0, 1)).unwrap();
-            run.apply(&Command::Fail { step: 0, error: "no".to_owned() }).unwrap();
+            run.apply(&Command::Fail { step: 0, failure: Failure::plain("no"), goes_on: false }).unwrap();
             run.apply(&start(0, 1)).unwrap();
             if round == 0 {
                 run.apply(&Command::Retry).unwrap();
@@ -104,5 +104,5 @@ pub(crate) fn session<'a>(store: &'a mut SqliteStore, task: &TaskId) -> TaskSess
 }
 
 pub(crate) fn start(step: u32, max_attempts: u32) -> Command {
-    Command::Start { step, tool: "echo".to_owned(), budget: Budget::of(max_attempts) }
+    Command::Start { step, tool: "echo".to_owned(), budget: Budget::of(max_attempts), intent: None }
 }

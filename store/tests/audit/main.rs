@@ -185,7 +185,7 @@ fn a_row_that_does_not_decode_is_a_finding(#[case] sql: &str, #[case] says: &str
 fn every_step_and_every_event_counts_however_long_the_task_is() {
     let lab = Lab::new();
     let mut store = SqliteStore::open(&lab.path(), Crash::off()).unwrap();
-    let step = PlannedStep { tool: "echo".to_owned(), input: Map::new() };
+    let step = PlannedStep::new("echo".to_owned(), Map::new());
     let plan = Plan { goal: "long".to_owned(), steps: vec![step; 700] };
     store::create(&mut store, &SystemClock, &id("long"), Arc::new(plan), None).unwrap();
     let mut run = session(&mut store, &id("long"));

@@ -10,11 +10,11 @@ use crate::support::{
 };
 
 fn started(step: u32, attempt: u32) -> Event {
-    Event::StepStarted { step, tool: "echo".to_owned(), attempt }
+    Event::StepStarted { step, tool: "echo".to_owned(), attempt, intent: None }
 }
 
 fn finished(step: u32) -> Event {
-    Event::StepFinished { step, tool: "echo".to_owned() }
+    Event::StepFinished { step, tool: "echo".to_owned(), adopted: false }
 }
 
 /// Commits under a fresh lease and gives the kind of the refusal.
@@ -35,7 +35,7 @@ pub(crate) fn a_commit_writes_state_and_events_together(backend: &dyn Backend) {
     session.apply(&start(0)).unwrap();
     assert_eq!(kinds(&journal(&mut *other, Some(&task))), ["task_created", "run_started", "step_started"]);
     let step = other.steps(&task, 0, 1).unwrap().remove(0);
-    assert_eq!(step.state, StepState { status: StepStatus::Running, attempts: 1, forgiven: 0 });
+    assert_eq!(step.state, StepState { status: StepStatus::Running, attempts: 1, ..StepState::default() });
     let row = other.task(&task).unwrap().unwrap();
     assert_eq!((row.status, row.created_at, row.updated_at), (TaskStatus::Running, at(100.0), at(202.0)));
 
@@ -60,7 +60,7 @@ pub(crate) fn a_commit_on_other_rows_is_a_conflict_and_changes_nothing(backend: 
     let now = store.load(&task).unwrap().unwrap();
     let before = everything(&mut *store);
 
-    let pending = StepState { status: StepStatus::Pending, attempts: 0, forgiven: 0 };
+    let pending = StepState::default();
     let with = |current| TaskState { current, ..now };
     let cases = [
         ("the step's status", with(pending), started(1, 1)),

@@ -118,7 +118,7 @@ pub(crate) fn a_plan_comes_back_as_it_was_given(backend: &dyn Backend) {
         "large": 9_007_199_254_740_993_i64, "": "an empty name",
     }));
     let tool = "no_such_tool: the store does not ask".to_owned();
-    let plan = Plan { goal: "Ziel: \u{e9}\n'x'".to_owned(), steps: vec![PlannedStep { tool, input }] };
+    let plan = Plan { goal: "Ziel: \u{e9}\n'x'".to_owned(), steps: vec![PlannedStep::new(tool, input)] };
     let task = id("t");
     let mut store = backend.connect();
     store.commit(&creation(&task, plan.clone(), "r", 0.125)).unwrap();
@@ -127,7 +127,7 @@ pub(crate) fn a_plan_comes_back_as_it_was_given(backend: &dyn Backend) {
     let row = other.task(&task).unwrap().unwrap();
     assert_eq!((row.goal, row.created_at), (plan.goal.clone(), at(0.125)));
     let step = other.steps(&task, 0, 1).unwrap().remove(0);
-    assert_eq!(PlannedStep { tool: step.tool, input: step.input }, plan.steps[0]);
+    assert_eq!(PlannedStep::new(step.tool, step.input), plan.steps[0]);
 }
 
 /// A plan with something to do at its end.

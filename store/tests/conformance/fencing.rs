@@ -34,7 +34,7 @@ pub(crate) fn a_commit_under_an_old_token_is_fenced_and_changes_nothing(backend:
     let future = FencingToken(newest.fence().token.0 + 1);
     for token in [old, FencingToken(0), FencingToken(-1), future] {
         for event in [
-            Event::StepStarted { step: 0, tool: "echo".to_owned(), attempt: 1 },
+            Event::StepStarted { step: 0, tool: "echo".to_owned(), attempt: 1, intent: None },
             Event::RunStarted { recovered: Vec::new(), terms: Terms::limit(3) },
         ] {
             let commit = Commit::new(stale(&task, token), at(1.0), state, vec![event], None).unwrap();
@@ -53,7 +53,7 @@ pub(crate) fn tokens_of_two_tasks_count_apart(backend: &dyn Backend) {
     let state = store.load(&two).unwrap().unwrap();
     let before = everything(&mut *store);
     let forged = stale(&two, lease.fence().token);
-    let event = Event::StepStarted { step: 0, tool: "echo".to_owned(), attempt: 1 };
+    let event = Event::StepStarted { step: 0, tool: "echo".to_owned(), attempt: 1, intent: None };
     let commit = Commit::new(forged, at(1.0), state, vec![event], None).unwrap();
     assert_eq!(store.commit(&commit).unwrap_err().kind(), ErrorKind::Fenced);
     assert_eq!(everything(&mut *store), before);

@@ -3,6 +3,7 @@
 use serde_json::json;
 use store::audit::audit;
 use store::machine::Command;
+use store::model::Failure;
 
 use crate::support::{
     Backend, Ticking, begin, create, creation, everything, id, journal, object, plan, run_steps, run_to_end, session,
@@ -76,7 +77,7 @@ pub(crate) fn an_output_is_readable_when_its_step_is_done_and_not_before(backend
 
     // What comes later does not touch it: an error in the next step, and the end of the session.
     session.apply(&start(1)).unwrap();
-    session.apply(&Command::Fail { step: 1, error: "no".to_owned() }).unwrap();
+    session.apply(&Command::Fail { step: 1, failure: Failure::plain("no"), goes_on: false }).unwrap();
     drop(session);
     assert_eq!(other.output(&task, 0).unwrap(), Some(output));
     assert_eq!(other.output(&task, 1).unwrap(), None);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use store::machine::{Budget, Command, Next, next};
-use store::model::{Event, JournalEntry, Plan, PlanSource, PlannedStep, RunId, TaskId, TaskState, Terms, Timestamp};
+use store::model::{
+    Event, Failure, JournalEntry, Plan, PlanSource, PlannedStep, RunId, TaskId, TaskState, Terms, Timestamp,
+};
 use store::{Clock, Commit, Fence, FencingToken, Reader, SessionError, StepRow, Store, TaskRow, TaskSession};
 
 /// Where stores come from. One value is one storage; every handle on it is as a process of its own would have it.
@@ -46,7 +48,7 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
 }
 
 pub(crate) fn plan(steps: u32) -> Plan {
-    let step = |idx| PlannedStep { tool: "echo".to_owned(), input: object(json!({ "value": idx })) };
+    let step = |idx| PlannedStep::new("echo".to_owned(), object(json!({ "value": idx })));
     Plan { goal: format!("echo {steps} values"), steps: (0..steps).map(step).collect() }
 }
 
@@ -76,13 +78,13 @@ pub(crate) fn begin() -> Command {
 }
 
 pub(crate) fn start(step: u32) -> Command {
-    Command::Start { step, tool: "echo".to_owned(), budget: Budget::of(3) }
+    Command::Start { step, tool: "echo".to_owned(), budget: Budget::of(3), intent: None }
 }
 
 /// Runs `steps` further steps of the session's task, each with the output `{"value": idx}`.
 pub(crate) fn run_steps(session: &mut TaskSession<'_>, steps: u32) {
     for _ in 0..steps {
-        let Next::Step(step) = next(&session.state()) else { panic!("no step is left") };
+        let Next::Step(step) = next(&session.state(), Timestamp::default()) else { panic!("no step is left") };
         session.apply(&start(step)).unwrap();
         session.finish(step, "echo", object(json!({ "value": step }))).unwrap();
     }
@@ -91,7 +93,7 @@ pub(crate) fn run_steps(session: &mut TaskSession<'_>, steps: u32) {
 /// Runs the task to its end and says what the run recovered.
 pub(crate) fn run_to_end(session: &mut TaskSession<'_>) -> Vec<u32> {
     let recovered = session.apply(&begin()).unwrap().iter().filter_map(recovered_step).collect();
-    while let Next::Step(_) = next(&session.state()) {
+    while let Next::Step(_) = next(&session.state(), Timestamp::default()) {
         run_steps(session, 1);
     }
     session.apply(&Command::Complete).unwrap();
@@ -107,10 +109,10 @@ fn recovered_step(event: &Event) -> Option<u32> {
 
 /// Makes the task fail at its first step, with one attempt per step.
 pub(crate) fn fail_at_once(session: &mut TaskSession<'_>) {
-    let start = Command::Start { step: 0, tool: "echo".to_owned(), budget: Budget::of(1) };
+    let start = Command::Start { step: 0, tool: "echo".to_owned(), budget: Budget::of(1), intent: None };
     session.apply(&Command::Begin(Terms::limit(1))).unwrap();
     session.apply(&start).unwrap();
-    session.apply(&Command::Fail { step: 0, error: "no".to_owned() }).unwrap();
+    session.apply(&Command::Fail { step: 0, failure: Failure::plain("no"), goes_on: false }).unwrap();
     session.apply(&start).unwrap();
 }
 

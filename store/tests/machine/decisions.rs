@@ -2,13 +2,19 @@
 
 use rstest::rstest;
 use store::machine::{Budget, Command, Next, Refused, decide, next};
-use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus, Terms};
+use store::model::{Event, FailReason, Failure, StepState, StepStatus, TaskState, TaskStatus, Terms, Timestamp};
 
 const LIMIT: u32 = 3;
+const NOW: Timestamp = Timestamp::from_micros(0);
 
 /// A task of three steps at step 1.
 fn at(task: TaskStatus, step: StepStatus, attempts: u32, forgiven: u32) -> TaskState {
-    TaskState { status: task, steps: 3, cursor: 1, current: StepState { status: step, attempts, forgiven } }
+    TaskState {
+        status: task,
+        steps: 3,
+        cursor: 1,
+        current: StepState { status: step, attempts, forgiven, ..StepState::default() },
+    }
 }
 
 fn pending() -> TaskState {
@@ -53,15 +59,15 @@ fn begin() -> Command {
 }
 
 fn start(step: u32) -> Command {
-    Command::Start { step, tool: "echo".into(), budget: Budget::of(LIMIT) }
+    Command::Start { step, tool: "echo".into(), budget: Budget::of(LIMIT), intent: None }
 }
 
 fn finish(step: u32) -> Command {
-    Command::Finish { step, tool: "echo".into() }
+    Command::Finish { step, tool: "echo".into(), adopted: false }
 }
 
 fn fail(step: u32) -> Command {
-    Command::Fail { step, error: "no".into() }
+    Command::Fail { step, failure: Failure::plain("no"), goes_on: false }
 }
 
 fn run_started(recovered: &[u32]) -> Event {
@@ -69,11 +75,11 @@ fn run_started(recovered: &[u32]) -> Event {
 }
 
 fn started(step: u32, attempt: u32) -> Event {
-    Event::StepStarted { step, tool: "echo".into(), attempt }
+    Event::StepStarted { step, tool: "echo".into(), attempt, intent: None }
 }
 
 fn task_failed(step: u32) -> Event {
-    Event::TaskFailed { step: Some(step), reason: FailReason::MaxAttempts, known: Vec::new() }
+    Event::TaskFailed { step: Some(step), reason: FailReason::MaxAttempts, known: Vec::new(), unknown: false }
 }
 
 #[rstest]
@@ -93,15 +99,15 @@ fn task_failed(step: u32) -> Event {
 #[case::start_of_the_last_attempt_after_a_retry(at(TaskStatus::Running, StepStatus::Pending, 5, 3), start(1), vec![started(1, 6)])]
 #[case::start_after_the_last_attempt_after_a_retry(at(TaskStatus::Running, StepStatus::Pending, 6, 3), start(1), vec![task_failed(1)])]
 #[case::start_under_a_lower_limit_than_before(at(TaskStatus::Running, StepStatus::Pending, 9, 0), start(1), vec![task_failed(1)])]
-#[case::finish_of_a_running_step(running(), finish(1), vec![Event::StepFinished { step: 1, tool: "echo".into() }])]
-#[case::finish_in_the_last_attempt(last_attempt(), finish(1), vec![Event::StepFinished { step: 1, tool: "echo".into() }])]
-#[case::failure_of_a_running_step(running(), fail(1), vec![Event::StepError { step: 1, error: "no".into() }])]
-#[case::failure_in_the_last_attempt(last_attempt(), fail(1), vec![Event::StepError { step: 1, error: "no".into() }])]
+#[case::finish_of_a_running_step(running(), finish(1), vec![Event::StepFinished { step: 1, tool: "echo".into(), adopted: false }])]
+#[case::finish_in_the_last_attempt(last_attempt(), finish(1), vec![Event::StepFinished { step: 1, tool: "echo".into(), adopted: false }])]
+#[case::failure_of_a_running_step(running(), fail(1), vec![Event::StepError { step: 1, failure: Failure::plain("no") }])]
+#[case::failure_in_the_last_attempt(last_attempt(), fail(1), vec![Event::StepError { step: 1, failure: Failure::plain("no") }])]
 #[case::completion(no_step_left(), Command::Complete, vec![Event::TaskDone])]
 #[case::retry_of_a_failed_task(failed(), Command::Retry, vec![Event::TaskRetried { step: Some(1), forgiven: 3 }])]
 #[case::a_second_retry(failed_again(), Command::Retry, vec![Event::TaskRetried { step: Some(1), forgiven: 6 }])]
 fn a_legal_command_has_these_events(#[case] state: TaskState, #[case] command: Command, #[case] events: Vec<Event>) {
-    assert_eq!(decide(&state, &command), Ok(events.clone()));
+    assert_eq!(decide(&state, &command, NOW), Ok(events.clone()));
     let mut after = state;
     for event in &events {
         after = store::machine::evolve(after, event).expect("what is decided can happen");
@@ -138,15 +144,15 @@ fn not_next(step: u32, cursor: u32) -> Refused {
 #[case::retry_of_a_retried_task(retried(), Command::Retry, Refused::NotFailed(TaskStatus::Pending))]
 #[case::retry_of_a_task_that_is_done(done(), Command::Retry, Refused::NotFailed(TaskStatus::Done))]
 fn an_illegal_command_is_refused(#[case] state: TaskState, #[case] command: Command, #[case] refused: Refused) {
-    assert_eq!(decide(&state, &command), Err(refused));
+    assert_eq!(decide(&state, &command, NOW), Err(refused));
 }
 
 #[rstest]
 fn nothing_but_a_retry_is_legal_when_the_task_is_over(
     #[values(begin(), start(1), start(3), finish(1), fail(1), Command::Complete)] command: Command,
 ) {
-    assert_eq!(decide(&done(), &command), Err(Refused::Over(TaskStatus::Done)));
-    assert_eq!(decide(&failed(), &command), Err(Refused::Over(TaskStatus::Failed)));
+    assert_eq!(decide(&done(), &command, NOW), Err(Refused::Over(TaskStatus::Done)));
+    assert_eq!(decide(&failed(), &command, NOW), Err(Refused::Over(TaskStatus::Failed)));
 }
 
 #[rstest]
@@ -159,21 +165,21 @@ fn nothing_but_a_retry_is_legal_when_the_task_is_over(
 #[case(done(), Next::Over(TaskStatus::Done))]
 #[case(failed(), Next::Over(TaskStatus::Failed))]
 fn next_is_a_function_of_the_state(#[case] state: TaskState, #[case] what: Next) {
-    assert_eq!(next(&state), what);
+    assert_eq!(next(&state, NOW), what);
 }
 
 /// The limit in force is in the journal, so a reader can repeat every decision.
 #[rstest]
 fn a_run_announces_its_limit(#[values(0, 1, 3, u32::MAX)] max_attempts: u32) {
-    let events = decide(&running(), &Command::Begin(Terms::limit(max_attempts))).unwrap();
+    let events = decide(&running(), &Command::Begin(Terms::limit(max_attempts)), NOW).unwrap();
     assert_eq!(events.last(), Some(&Event::RunStarted { recovered: vec![1], terms: Terms::limit(max_attempts) }));
 }
 
 #[test]
 fn counts_do_not_overflow() {
-    let start = Command::Start { step: 1, tool: "echo".into(), budget: Budget::of(u32::MAX) };
+    let start = Command::Start { step: 1, tool: "echo".into(), budget: Budget::of(u32::MAX), intent: None };
     let nearly = at(TaskStatus::Running, StepStatus::Pending, u32::MAX - 1, 0);
-    assert_eq!(decide(&nearly, &start), Ok(vec![started(1, u32::MAX)]));
+    assert_eq!(decide(&nearly, &start, NOW), Ok(vec![started(1, u32::MAX)]));
     let full = at(TaskStatus::Running, StepStatus::Pending, u32::MAX, 0);
-    assert_eq!(decide(&full, &start), Ok(vec![task_failed(1)]));
+    assert_eq!(decide(&full, &start, NOW), Ok(vec![task_failed(1)]));
 }

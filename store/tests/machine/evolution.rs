@@ -2,11 +2,16 @@
 
 use rstest::rstest;
 use store::machine::{Illegal, evolve};
-use store::model::{Event, FailReason, StepState, StepStatus, TaskState, TaskStatus, Terms};
+use store::model::{Event, FailReason, Failure, StepState, StepStatus, TaskState, TaskStatus, Terms};
 
 /// A task of two steps at step 0.
 fn at(task: TaskStatus, step: StepStatus, attempts: u32, forgiven: u32) -> TaskState {
-    TaskState { status: task, steps: 2, cursor: 0, current: StepState { status: step, attempts, forgiven } }
+    TaskState {
+        status: task,
+        steps: 2,
+        cursor: 0,
+        current: StepState { status: step, attempts, forgiven, ..StepState::default() },
+    }
 }
 
 fn new() -> TaskState {
@@ -42,19 +47,24 @@ fn run_started() -> Event {
 }
 
 fn started(step: u32, attempt: u32) -> Event {
-    Event::StepStarted { step, tool: "echo".into(), attempt }
+    Event::StepStarted { step, tool: "echo".into(), attempt, intent: None }
 }
 
 fn finished(step: u32) -> Event {
-    Event::StepFinished { step, tool: "echo".into() }
+    Event::StepFinished { step, tool: "echo".into(), adopted: false }
 }
 
 fn error(step: u32) -> Event {
-    Event::StepError { step, error: "no".into() }
+    Event::StepError { step, failure: Failure::plain("no") }
 }
 
 fn task_failed(step: u32) -> Event {
-    Event::TaskFailed { step: Some(step), reason: FailReason::Other("asteroid".into()), known: Vec::new() }
+    Event::TaskFailed {
+        step: Some(step),
+        reason: FailReason::Other("asteroid".into()),
+        known: Vec::new(),
+        unknown: false,
+    }
 }
 
 #[rstest]

@@ -3,4 +3,6 @@
 
 mod agreement;
 mod decisions;
+mod effects;
 mod evolution;
+mod waiting;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command as Process, Stdio};
 
 use store::machine::{Next, next};
+use store::model::Timestamp;
 
 use crate::support::{begin, id, open, run_steps, session, start};
 
@@ -25,7 +26,7 @@ fn writer() {
             "begin" => drop(session.apply(&begin()).unwrap()),
             "step" => run_steps(&mut session, 1),
             "start" => {
-                let Next::Step(step) = next(&session.state()) else { panic!("no step is left") };
+                let Next::Step(step) = next(&session.state(), Timestamp::default()) else { panic!("no step is left") };
                 session.apply(&start(step)).unwrap();
             }
             other => panic!("{other}?"),

@@ -6,7 +6,7 @@ use fixtures::{Golden, Sandbox};
 use serde_json::json;
 use store::audit::audit;
 use store::machine::{Budget, Command, Next, next};
-use store::model::{Event, RunId, StepStatus, TaskStatus, Terms};
+use store::model::{Event, RunId, StepStatus, TaskStatus, Terms, Timestamp};
 use store::sqlite::{SqliteReader, SqliteStore, VERSION, lock_path};
 use store::{Crash, ErrorKind, Reader, Store, TaskSession};
 
@@ -99,9 +99,9 @@ fn resume(session: &mut TaskSession<'_>, running: &[u32]) -> Vec<u32> {
     let last = Event::RunStarted { recovered: running.to_vec(), terms: Terms::limit(3) };
     assert_eq!(events.last(), Some(&last));
     let mut started = Vec::new();
-    while let Next::Step(step) = next(&session.state()) {
+    while let Next::Step(step) = next(&session.state(), Timestamp::default()) {
         let tool = ["fetch", "summarize", "write_artifact"][step as usize];
-        session.apply(&Command::Start { step, tool: tool.to_owned(), budget: Budget::of(3) }).unwrap();
+        session.apply(&Command::Start { step, tool: tool.to_owned(), budget: Budget::of(3), intent: None }).unwrap();
         session.finish(step, tool, object(json!({ "made": "by the test" }))).unwrap();
         started.push(step);
     }

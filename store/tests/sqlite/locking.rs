@@ -106,7 +106,7 @@ fn a_run_whose_lock_file_was_removed_is_fenced_off_by_the_next() {
 
     let mut second = session(&mut second_store, &task);
     let before = store::Reader::journal(second.reader(), None, 0, 100).unwrap();
-    let start = Command::Start { step: 0, tool: "echo".to_owned(), budget: Budget::of(3) };
+    let start = Command::Start { step: 0, tool: "echo".to_owned(), budget: Budget::of(3), intent: None };
     match first.apply(&start).unwrap_err() {
         SessionError::Store(error) => assert_eq!(error.kind(), ErrorKind::Fenced),
         SessionError::Refused(refused) => panic!("{refused}"),

@@ -8,7 +8,7 @@ use fixtures::Sandbox;
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 use store::machine::{Budget, Command, Next, next};
-use store::model::{Plan, PlannedStep, RunId, TaskId, Terms};
+use store::model::{Plan, PlannedStep, RunId, TaskId, Terms, Timestamp};
 use store::sqlite::{SqliteReader, SqliteStore, backup};
 use store::{Crash, ErrorKind, SystemClock, TaskSession};
 
@@ -33,7 +33,7 @@ pub(crate) fn open(path: &Path) -> SqliteStore {
 }
 
 pub(crate) fn create(store: &mut SqliteStore, name: &str, steps: u32) -> TaskId {
-    let step = |idx: u32| PlannedStep { tool: "echo".to_owned(), input: object(json!({ "value": idx })) };
+    let step = |idx: u32| PlannedStep::new("echo".to_owned(), object(json!({ "value": idx })));
     let plan = Plan { goal: "echo".to_owned(), steps: (0..steps).map(step).collect() };
     let task = id(name);
     store::create(store, &SystemClock, &task, Arc::new(plan), None).unwrap();
@@ -49,13 +49,13 @@ pub(crate) fn begin() -> Command {
 }
 
 pub(crate) fn start(step: u32) -> Command {
-    Command::Start { step, tool: "echo".to_owned(), budget: Budget::of(3) }
+    Command::Start { step, tool: "echo".to_owned(), budget: Budget::of(3), intent: None }
 }
 
 /// Runs `steps` further steps.
 pub(crate) fn run_steps(session: &mut TaskSession<'_>, steps: u32) {
     for _ in 0..steps {
-        let Next::Step(step) = next(&session.state()) else { panic!("no step is left") };
+        let Next::Step(step) = next(&session.state(), Timestamp::default()) else { panic!("no step is left") };
         session.apply(&start(step)).unwrap();
         session.finish(step, "echo", object(json!({ "value": step }))).unwrap();
     }
