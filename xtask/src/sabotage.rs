@@ -20,6 +20,9 @@ use crate::util;
 use bug::{Bug, Catch};
 use lab::Lab;
 
+/// Which method and which judge caught which bug: in the folder that cargo builds into.
+const TABLES: &str = "sabotage.txt";
+
 /// So many seeds in a row must raise no alarm.
 const SEEDS: u32 = 20;
 
@@ -31,15 +34,26 @@ pub(crate) fn run() -> Result<()> {
     no_false_alarm(&lab)?;
     let start = Instant::now();
     let catches = try_all(&lab, &bugs)?;
-    util::say(&matrix::of_bugs(&bugs, &catches));
     let judges = lab.judges()?;
-    util::say(&matrix::of_judges(&judges, &bugs, &catches));
-    util::say(&format!("{} bugs in {:.0} s", bugs.len(), start.elapsed().as_secs_f64()));
+    let tables = [matrix::of_bugs(&bugs, &catches), matrix::of_judges(&judges, &bugs, &catches)].join("\n");
+    let file = util::target_folder()?.join(TABLES);
+    fs::write(&file, &tables).with_context(|| format!("cannot write {}", file.display()))?;
     let wrong = judge::judge(&judges, &bugs, &catches);
-    if wrong.is_empty() {
-        return Ok(());
+    if !wrong.is_empty() {
+        bail!("{tables}\nthe lab is not as it should be:\n  {}", wrong.join("\n  "));
     }
-    bail!("the lab is not as it should be:\n  {}", wrong.join("\n  "))
+    let caught = bugs.iter().filter(|bug| bug.open.is_none()).count();
+    let alone = judge::needed(&bugs, &catches).len();
+    let time = start.elapsed().as_secs_f64();
+    util::say(&format!(
+        "{caught} of {} bugs are caught by the judges that their rows name, the others are open with a reason \
+         ({time:.0} s)\n{alone} of {} judges catch a bug that nobody else does, the others have a reason\n\
+         the whole tables: {}",
+        bugs.len(),
+        judges.len(),
+        file.display()
+    ));
+    Ok(())
 }
 
 /// Shown that the look finds them where they are, it must find none in the agent.
@@ -62,7 +76,7 @@ fn no_false_alarm(lab: &Lab) -> Result<()> {
         lab.agent_holds(seed)?;
     }
     let time = start.elapsed().as_secs_f64();
-    util::say(&format!("the honest agent holds on {SEEDS} seeds in a row, and in its wrappers ({time:.0} s)\n"));
+    util::say(&format!("the honest agent holds on {SEEDS} seeds in a row, and in its wrappers ({time:.0} s)"));
     Ok(())
 }
 

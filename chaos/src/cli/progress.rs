@@ -95,7 +95,7 @@ impl Bar {
 fn failure(report: &ScenarioReport) -> String {
     let first = report.findings.first();
     let why = first.and_then(|finding| finding.why.lines().next()).unwrap_or_default();
-    let what = first.map_or("failed", |finding| finding.invariant.as_str());
+    let what = first.map_or("failed", |finding| finding.property.as_str());
     crate::report::harmless(&format!("failed: {}: {what}: {why}", report.id))
 }
 

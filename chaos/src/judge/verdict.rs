@@ -29,8 +29,8 @@ pub enum VerdictKind {
 /// One thing that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The invariant's name, e.g. `effect_once`.
-    pub invariant: String,
+    /// The property's name, e.g. `effect_once`.
+    pub property: String,
     /// `violated` or `not_reached`.
     pub verdict: VerdictKind,
     /// Why, with the evidence; may have several lines.
@@ -58,7 +58,7 @@ impl Verdict {
             Self::Violated(why) => (VerdictKind::Violated, why),
             Self::NotReached(why) => (VerdictKind::NotReached, why),
         };
-        Some(Finding { invariant: judge.to_owned(), verdict, why })
+        Some(Finding { property: judge.to_owned(), verdict, why })
     }
 }
 

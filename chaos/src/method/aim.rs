@@ -34,7 +34,7 @@ pub(super) fn anew(
 ) -> Result<Option<(KillSchedule, Played)>, LabError> {
     let left = failed.evidence.as_ref().and_then(|evidence| first_left(evidence, schedule));
     let (Some(left), true) = (left, trace::available()) else { return Ok(None) };
-    let root = failed.findings.first().map(|finding| &finding.invariant);
+    let root = failed.findings.first().map(|finding| &finding.property);
     let taped = Taped::of_run(ready)?;
     let begin = Instant::now();
     for at in (0..taped.tape.frames.len()).filter(|at| look_of_tape(ready, &taped, *at) == left) {
@@ -43,7 +43,7 @@ pub(super) fn anew(
         let mut stage = Stage::single(&ready.lab, &ready.case)?;
         play_schedule(&mut stage, TASK, &aimed, &[], &|_| Vec::new())?;
         let played = Played::judged(stage.close(TaskEnd::Done), &ready.baseline);
-        if root.is_some() && played.findings.first().map(|finding| &finding.invariant) == root {
+        if root.is_some() && played.findings.first().map(|finding| &finding.property) == root {
             return Ok(Some((aimed, played)));
         }
         if begin.elapsed() > AIMING {

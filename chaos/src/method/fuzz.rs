@@ -151,7 +151,7 @@ impl Hunt {
 /// One step and one kill of the contract, where that violates the same property: what is drawn may not lead there
 /// within the time that shrinking has.
 fn simplest(ready: &Prepared, case: &Case, failed: &Played) -> Result<Option<Case>, LabError> {
-    let root = failed.findings.first().map(|finding| &finding.invariant);
+    let root = failed.findings.first().map(|finding| &finding.property);
     if case.plan.steps().is_none() {
         return Ok(None);
     }
@@ -159,7 +159,7 @@ fn simplest(ready: &Prepared, case: &Case, failed: &Played) -> Result<Option<Cas
         let kills = KillSchedule::points([&point]);
         let simple = Case { plan: RandomPlan::simplest(), company: Company(None), kills };
         let played = one(ready, &simple)?;
-        if played.findings.first().map(|finding| &finding.invariant) == root {
+        if played.findings.first().map(|finding| &finding.property) == root {
             return Ok(Some(simple));
         }
     }

@@ -1,5 +1,5 @@
 //! The methods: one file each, saying what it does to the agent, which scenarios that makes for a plan, and what it
-//! expects beyond the invariants.
+//! expects beyond the properties.
 
 mod aim;
 mod baseline;

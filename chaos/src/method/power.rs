@@ -255,7 +255,7 @@ fn scenario(ready: &Arc<Prepared>, course: &Arc<Course>, at: CallPoint, disks: V
             }
             // Each property is told once, with the first disk that breaks it.
             for finding in played.findings {
-                if sum.findings.iter().all(|known| known.invariant != finding.invariant) {
+                if sum.findings.iter().all(|known| known.property != finding.property) {
                     sum.findings.push(tell(finding, &states, state));
                 }
             }
@@ -276,14 +276,14 @@ fn shrunk(
     judged: impl Fn(&State) -> Result<Played, LabError>,
 ) -> Result<(State, Played), LabError> {
     let begin = Instant::now();
-    let root = played.findings.first().map(|finding| finding.invariant.clone());
+    let root = played.findings.first().map(|finding| finding.property.clone());
     for place in (0..state.pending.len()).rev() {
         let Some(fewer) = state.with_arrived(place) else { continue };
         if begin.elapsed() > SHRINKING {
             break;
         }
         let again = judged(&fewer)?;
-        if again.findings.iter().any(|finding| Some(&finding.invariant) == root.as_ref()) {
+        if again.findings.iter().any(|finding| Some(&finding.property) == root.as_ref()) {
             (state, played) = (fewer, again);
         }
     }
@@ -345,9 +345,9 @@ mod tests {
     use super::*;
     use crate::crash::power::Fate;
 
-    fn bad(invariant: &str) -> Played {
+    fn bad(property: &str) -> Played {
         let mut played = Played::default();
-        played.and(invariant, Verdict::Violated("no".to_owned()));
+        played.and(property, Verdict::Violated("no".to_owned()));
         played
     }
 
@@ -363,6 +363,6 @@ mod tests {
         let (least, played) = shrunk(state, bad("effect_once"), needs).expect("played");
         let lost: Vec<usize> = least.pending.iter().filter(|it| it.1 == Fate::Lost).map(|it| it.0).collect();
         assert_eq!(lost, [2, 5]);
-        assert_eq!(played.findings[0].invariant, "effect_once");
+        assert_eq!(played.findings[0].property, "effect_once");
     }
 }

@@ -84,7 +84,7 @@ impl std::fmt::Display for Company {
     }
 }
 
-/// The invariants, and that nobody touched what was not his.
+/// The properties, and that nobody touched what was not his.
 #[must_use]
 pub fn judged(evidence: Evidence, baseline: &Baseline) -> Played {
     let untouched = (evidence.tasks.len() > 1).then(|| untouched(&evidence));

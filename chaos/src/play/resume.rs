@@ -1,5 +1,5 @@
 //! From the folder that a cut left to the end: the agent is started again on it, and the whole story becomes evidence
-//! for the invariants.
+//! for the properties.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ pub fn create_again(ready: &Prepared, image: &Image, seen: &Seen, env: &Env) -> 
     let again = sandbox.finish(running)?;
     let stored = seen.0.task(TASK).is_some();
     let create = whole_or_nothing(ready.case.steps.len(), seen, &again);
-    // Refused with reason, it is not a process that the invariants should judge.
+    // Refused with reason, it is not a process that the properties should judge.
     let creates = if stored && create.holds() { Vec::new() } else { vec![again] };
     let past = Past { creates, created: sandbox.look()?, runs: Vec::new() };
     Ok(Resumed { evidence: to_the_end(ready, &mut sandbox, past, env)?, create })

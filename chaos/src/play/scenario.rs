@@ -59,7 +59,7 @@ pub struct Played {
 }
 
 impl Played {
-    /// All invariants on this evidence.
+    /// All properties on this evidence.
     #[must_use]
     pub fn judged(evidence: Evidence, baseline: &Baseline) -> Self {
         Self {

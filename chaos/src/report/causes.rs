@@ -25,7 +25,7 @@ pub(super) fn causes(report: &RunReport) -> Vec<Cause<'_>> {
     let mut groups: Vec<(String, Vec<&ScenarioReport>)> = Vec::new();
     for (_, scenario) in phrase::failures(report) {
         let Some(root) = scenario.findings.first() else { continue };
-        let key = format!("{:?} {} {}", root.verdict, root.invariant, shape(&root.why));
+        let key = format!("{:?} {} {}", root.verdict, root.property, shape(&root.why));
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, scenarios)) => scenarios.push(scenario),
             None => groups.push((key, vec![scenario])),
@@ -40,8 +40,8 @@ fn cause<'a>(scenarios: &[&'a ScenarioReport]) -> Option<Cause<'a>> {
     let simplest = *scenarios.iter().min_by_key(|scenario| scenario.schedule.split(", ").count())?;
     let finding = simplest.findings.first()?;
     let others = scenarios.iter().flat_map(|scenario| {
-        let names = scenario.findings.iter().map(|finding| finding.invariant.as_str());
-        names.filter(|name| *name != finding.invariant).collect::<std::collections::BTreeSet<_>>()
+        let names = scenario.findings.iter().map(|finding| finding.property.as_str());
+        names.filter(|name| *name != finding.property).collect::<std::collections::BTreeSet<_>>()
     });
     Some(Cause {
         finding,
@@ -108,7 +108,7 @@ mod tests {
         let mut report = sample::large(100, 2);
         let original = report.clone();
         let before = causes(&original);
-        let cause = before.iter().find(|cause| cause.finding.invariant == "effect_once").expect("a cause");
+        let cause = before.iter().find(|cause| cause.finding.property == "effect_once").expect("a cause");
         assert!(cause.count >= 50, "{}", cause.count);
         let of: usize = before.iter().map(|cause| cause.count).sum();
         assert_eq!(of, phrase::failures(&original).len(), "nobody is forgotten");

@@ -62,14 +62,14 @@ fn whole(report: &RunReport, alone: bool) -> Option<String> {
 }
 
 fn title(scenario: &ScenarioReport) -> String {
-    let invariant = scenario.findings.first().map_or("", |finding| finding.invariant.as_str());
-    format!("chaos: {invariant} {} in {}", phrase::verdict(scenario.verdict), scenario.id)
+    let property = scenario.findings.first().map_or("", |finding| finding.property.as_str());
+    format!("chaos: {property} {} in {}", phrase::verdict(scenario.verdict), scenario.id)
 }
 
 fn message(scenario: &ScenarioReport) -> String {
     let mut text = format!("{}\n", scenario.title);
     for finding in &scenario.findings {
-        text += &format!("{}: {}\n", finding.invariant, shortened(&finding.why, WHY.0, WHY.1));
+        text += &format!("{}: {}\n", finding.property, shortened(&finding.why, WHY.0, WHY.1));
     }
     format!("{text}again: {}", scenario.replay)
 }

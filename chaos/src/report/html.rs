@@ -92,7 +92,7 @@ struct Card<'a> {
 
 /// One finding, cut to what fits.
 struct Why<'a> {
-    invariant: &'a str,
+    property: &'a str,
     verdict: &'static str,
     text: String,
 }
@@ -150,7 +150,7 @@ impl<'a> Card<'a> {
     fn new(number: usize, scenario: &'a ScenarioReport, detail: Detail, open: bool) -> Self {
         let (lines, width) = detail.why();
         let findings = scenario.findings.iter().map(|finding| Why {
-            invariant: &finding.invariant,
+            property: &finding.property,
             verdict: phrase::verdict(finding.verdict),
             text: shortened(finding.why.trim_end(), lines, width),
         });

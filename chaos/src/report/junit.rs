@@ -44,12 +44,12 @@ fn case(scenario: &ScenarioReport) -> TestCase {
 }
 
 fn failure(scenario: &ScenarioReport) -> TestCaseStatus {
-    let mut names: Vec<&str> = scenario.findings.iter().map(|finding| finding.invariant.as_str()).collect();
+    let mut names: Vec<&str> = scenario.findings.iter().map(|finding| finding.property.as_str()).collect();
     names.dedup();
     let mut text = format!("{}\n", scenario.title);
     for finding in &scenario.findings {
         let word = phrase::verdict(finding.verdict);
-        text += &format!("\n{word} {}:\n{}\n", finding.invariant, finding.why);
+        text += &format!("\n{word} {}:\n{}\n", finding.property, finding.why);
     }
     text += &format!("\nagain: {}\n", scenario.replay);
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);

@@ -53,7 +53,7 @@ fn failure(text: &mut String, scenario: &ScenarioReport, open: bool) {
     let _ = writeln!(text, "<details{open}><summary><b>{mark}</b> <code>{id}</code> {title}</summary>\n");
     for finding in &scenario.findings {
         let word = phrase::verdict(finding.verdict);
-        let _ = writeln!(text, "{word} {}:\n", code(&finding.invariant));
+        let _ = writeln!(text, "{word} {}:\n", code(&finding.property));
         text.push_str(&fenced(&shortened(&finding.why, WHY.0, WHY.1)));
     }
     let _ = writeln!(text, "Again:\n\n{}</details>\n", fenced(&scenario.replay));

@@ -113,7 +113,7 @@ pub struct ScenarioReport {
     pub duration_s: f64,
     /// The worst of the findings; `holds` where there is none.
     pub verdict: VerdictKind,
-    /// How many invariants and expectations were judged.
+    /// How many properties and expectations were judged.
     pub checked: usize,
     /// Kills that hit and were followed by a resume.
     pub cycles: u64,

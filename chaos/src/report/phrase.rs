@@ -17,7 +17,7 @@ pub(super) fn failures(report: &RunReport) -> Vec<(usize, &ScenarioReport)> {
 pub(super) fn by_property(report: &RunReport) -> Vec<(&str, usize)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for scenario in &report.scenarios {
-        let names: BTreeSet<_> = scenario.findings.iter().map(|finding| finding.invariant.as_str()).collect();
+        let names: BTreeSet<_> = scenario.findings.iter().map(|finding| finding.property.as_str()).collect();
         for name in names {
             *counts.entry(name).or_default() += 1;
         }
@@ -253,9 +253,9 @@ mod tests {
         assert_eq!(counts, [("journal_replay", 2), ("effect_once", 1), ("exit_code", 1)]);
     }
 
-    fn finding(invariant: &str) -> super::super::model::Finding {
+    fn finding(property: &str) -> super::super::model::Finding {
         let (verdict, why) = (VerdictKind::Violated, String::new());
-        super::super::model::Finding { invariant: invariant.to_owned(), verdict, why }
+        super::super::model::Finding { property: property.to_owned(), verdict, why }
     }
 
     #[test]

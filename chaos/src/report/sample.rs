@@ -96,7 +96,7 @@ pub(crate) fn large(extra: usize, nth: usize) -> RunReport {
         if i % nth == nth - 1 {
             one.verdict = VerdictKind::Violated;
             one.findings = vec![Finding {
-                invariant: "effect_once".to_owned(),
+                property: "effect_once".to_owned(),
                 verdict: VerdictKind::Violated,
                 why: format!("{HOSTILE}\n").repeat(20),
             }];
@@ -107,10 +107,10 @@ pub(crate) fn large(extra: usize, nth: usize) -> RunReport {
     report
 }
 
-fn fail(report: &mut RunReport, id: &str, invariant: &str, verdict: VerdictKind, why: &str) {
+fn fail(report: &mut RunReport, id: &str, property: &str, verdict: VerdictKind, why: &str) {
     let scenario = report.scenarios.iter_mut().find(|scenario| scenario.id == id).expect("a scenario");
     scenario.verdict = verdict;
-    scenario.findings = vec![Finding { invariant: invariant.to_owned(), verdict, why: why.to_owned() }];
+    scenario.findings = vec![Finding { property: property.to_owned(), verdict, why: why.to_owned() }];
 }
 
 fn count(report: &mut RunReport) {

@@ -96,7 +96,7 @@ fn remarks(text: &mut String, report: &RunReport) {
 
 /// A cause with its count, the simplest scenario that shows it, and the command for that.
 fn told_once(cause: &Cause<'_>) -> String {
-    let Finding { invariant, verdict, why } = cause.finding;
+    let Finding { property, verdict, why } = cause.finding;
     let (letter, style) = badge(*verdict);
     let word = phrase::verdict(*verdict);
     let of = |list: &[(&str, usize)]| {
@@ -104,7 +104,7 @@ fn told_once(cause: &Cause<'_>) -> String {
         told.collect::<Vec<_>>().join(", ")
     };
     let scenarios = counted(cause.count, "scenario");
-    let mut text = format!("{style}{letter} {word} {invariant}{style:#} in {scenarios}: {}\n", of(&cause.methods));
+    let mut text = format!("{style}{letter} {word} {property}{style:#} in {scenarios}: {}\n", of(&cause.methods));
     let why = harmless(&shortened(why.trim_end(), WHY.0, WHY.1)).replace('\n', "\n    ");
     let _ = writeln!(text, "  {BOLD}{}{BOLD:#}  {}", harmless(&cause.simplest.id), harmless(&cause.simplest.title));
     let _ = writeln!(text, "    {why}");
@@ -121,11 +121,11 @@ pub fn failure_in_full(scenario: &ScenarioReport) -> String {
     let (letter, style) = badge(scenario.verdict);
     let id = harmless(&scenario.id);
     let mut text = format!("{style}{letter}{style:#} {BOLD}{id}{BOLD:#}  {}\n", harmless(&scenario.title));
-    for Finding { invariant, verdict, why } in &scenario.findings {
+    for Finding { property, verdict, why } in &scenario.findings {
         let (_, style) = badge(*verdict);
         let why = harmless(why.trim_end()).replace('\n', "\n    ");
         let word = phrase::verdict(*verdict);
-        let _ = writeln!(text, "  {style}{word}{style:#} {invariant}\n    {why}");
+        let _ = writeln!(text, "  {style}{word}{style:#} {property}\n    {why}");
     }
     let _ = writeln!(text, "  again: {}", harmless(&scenario.replay));
     text

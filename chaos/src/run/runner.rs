@@ -175,7 +175,7 @@ fn failed(report: &ScenarioReport) -> bool {
 /// Whether a clean run did not come to where it could be judged.
 #[must_use]
 pub fn cannot_be_judged(report: &ScenarioReport) -> bool {
-    report.findings.iter().any(|finding| finding.invariant == RUNS_CLEAN)
+    report.findings.iter().any(|finding| finding.property == RUNS_CLEAN)
 }
 
 struct Count {

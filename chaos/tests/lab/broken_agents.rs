@@ -33,8 +33,8 @@ fn a_bug_is_caught_by_its_scenario(
     #[case] from: &str,
     #[case] to: &str,
     #[case] scenario: &str,
-    #[case] invariant: &str,
+    #[case] property: &str,
 ) {
     let agent = Broken::new(file, from, to);
-    chaos(&["replay", scenario, "--agent", &agent.command()]).assert().code(1).stdout(contains(invariant));
+    chaos(&["replay", scenario, "--agent", &agent.command()]).assert().code(1).stdout(contains(property));
 }

@@ -28,11 +28,11 @@ fn what_was_not_synced_is_missed_after_a_power_cut(
     #[case] file: &str,
     #[case] from: &str,
     #[case] to: &str,
-    #[case] invariant: &str,
+    #[case] property: &str,
 ) {
     let agent = Broken::new(file, from, to);
     let replay = chaos(&["replay", AT_THE_END, "--agent", &agent.command()]).assert().code(1);
-    replay.stdout(contains(invariant)).stdout(contains("not synced"));
+    replay.stdout(contains(property)).stdout(contains("not synced"));
 }
 
 #[test]

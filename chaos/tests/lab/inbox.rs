@@ -139,11 +139,11 @@ fn a_bug_in_log_or_report_is_caught(
     #[case] before: &str,
     #[case] after: &str,
     #[case] scenario: &str,
-    #[case] invariant: &str,
+    #[case] property: &str,
     #[case] why: &str,
 ) {
     let agent = Wrapped::new(before, after);
-    replay(&agent.command(), scenario).assert().code(1).stdout(contains(invariant).and(contains(why)));
+    replay(&agent.command(), scenario).assert().code(1).stdout(contains(property).and(contains(why)));
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl Catch {
         for scenario in scenarios {
             let method = scenario["method"].as_str().context("a scenario without method")?;
             for finding in scenario["findings"].as_array().into_iter().flatten() {
-                let judge = finding["invariant"].as_str().context("a finding without judge")?;
+                let judge = finding["property"].as_str().context("a finding without judge")?;
                 *catch.0.entry(method.to_owned()).or_default().entry(judge.to_owned()).or_default() += 1;
             }
         }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -93,10 +93,10 @@ impl Lab {
         let mut run = self.run(&format!("{} {}", quoted(&self.sabotaged), bug.name), &bug.plan);
         run.args(["--method", &bug.methods.join(","), "--shard", &bug.part]);
         run.args(["--cases", CASES, "--seed", "1", "--jobs", "1", "--json"]);
-        let output = run.stderr(Stdio::inherit()).output().context("cannot start the lab")?;
+        let output = run.output().context("cannot start the lab")?;
         let code = output.status.code();
         if code != Some(0) && !code.is_some_and(|code| CAUGHT.contains(&code)) {
-            bail!("the lab ended with {}", output.status);
+            bail!("{}the lab ended with {}", String::from_utf8_lossy(&output.stderr), output.status);
         }
         let report: Value = serde_json::from_slice(&output.stdout).context("the lab's report is not JSON")?;
         let catch = Catch::of(&report)?;
@@ -132,9 +132,10 @@ impl Lab {
 
 /// A run of the lab that must find nothing; what it has found is told.
 fn holds(run: &mut Command) -> Result<()> {
-    let output = run.stderr(Stdio::inherit()).output().context("cannot start the lab")?;
+    let output = run.output().context("cannot start the lab")?;
     if !output.status.success() {
-        bail!("{}\n{run:?} ended with {}", String::from_utf8_lossy(&output.stdout), output.status);
+        let [told, said] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        bail!("{told}{said}\n{run:?} ended with {}", output.status);
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ fn play(ready: &Prepared, trial: &Trial, point: &CrashPoint, id: &str) -> Result
     let bit = is.exceeds(once);
     let mut verdict = judge(must_bite, is, once, &trial.tool);
     let findings = judge::judge(&killed, &clean);
-    if verdict.holds() && bit && !findings.iter().any(|finding| finding.invariant == WITNESS) {
+    if verdict.holds() && bit && !findings.iter().any(|finding| finding.property == WITNESS) {
         verdict = Verdict::Violated(format!("the effect is doubled and `{WITNESS}` does not see it"));
     }
     let mut played = Played {
@@ -120,7 +120,7 @@ fn play(ready: &Prepared, trial: &Trial, point: &CrashPoint, id: &str) -> Result
         ..Played::default()
     };
     played.and(JUDGE, verdict);
-    let ends: Vec<Finding> = findings.into_iter().filter(|f| f.invariant == "exit_code").collect();
+    let ends: Vec<Finding> = findings.into_iter().filter(|f| f.property == "exit_code").collect();
     played.checked += 1;
     played.findings.extend(ends);
     Ok(played)

@@ -133,7 +133,7 @@ fn no_false_success(ready: &Prepared, taped: &Taped, trail: &Trail) -> Result<Ve
             let whole = &trail.processes[0].1;
             let resumed = run_again(ready, &taped.past, &entry.at, whole, &image, &seen, &Env::new())?;
             let played = Played::judged(resumed.evidence, &ready.baseline);
-            let why = played.findings.iter().map(|finding| format!("{}: {}", finding.invariant, finding.why));
+            let why = played.findings.iter().map(|finding| format!("{}: {}", finding.property, finding.why));
             Verdict::of(&why.collect::<Vec<_>>())
         } else {
             lost
