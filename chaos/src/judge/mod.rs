@@ -40,7 +40,7 @@ pub struct Property {
 }
 
 /// Every property, in the order in which findings are told.
-pub const ALL: [Property; 14] = [
+pub const ALL: [Property; 15] = [
     // How the processes ended comes first: what else is wrong often follows from it.
     Property {
         name: "exit_code",
@@ -83,6 +83,11 @@ pub const ALL: [Property; 14] = [
         check: attempts_are_starts::check,
     },
     Property {
+        name: "undisturbed",
+        about: "no attempt fails to which nothing was done, and what others do beside a run costs it none",
+        check: undisturbed::check,
+    },
+    Property {
         name: "times_true",
         about: "each ts is in seconds since the epoch and within the life of the process that wrote it",
         check: times_true::check,
@@ -116,7 +121,7 @@ pub const ALL: [Property; 14] = [
 
 /// The properties that single methods judge, in the order in which the methods run. With [`ALL`] that is every name
 /// that a finding can have.
-pub const OF_METHODS: [(&str, &str); 23] = [
+pub const OF_METHODS: [(&str, &str); 22] = [
     ("runs_clean", "without a crash create and run end with 0, and the task is stored"),
     ("clean_outcome", "a run without a crash leaves what the built-in plans must come to, once"),
     ("declared_effects", "a tool without an effect changes no file"),
@@ -139,7 +144,6 @@ pub const OF_METHODS: [(&str, &str); 23] = [
     ("acknowledged_survives", "what the world had been told is found again after a power cut"),
     ("no_false_success", "success is not told where a failed call, or a power cut after a failed sync, takes it back"),
     ("frozen", "the run comes to the call at which it is to be frozen"),
-    ("undisturbed", "what others do beside a run costs it no attempt"),
     ("control_bites", "made unsafe, an effect doubles at exactly the points between effect and commit"),
     ("enough_hits", "enough of the random kills come before the run's end"),
     ("repeatable", "a random case that failed fails again"),

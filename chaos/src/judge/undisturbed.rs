@@ -1,9 +1,36 @@
-//! What others do beside a run costs it no attempt: neither the recovery of another
-//! task nor a database that is busy.
+//! An attempt fails only for what was done to it: a kill makes no error, and what others do beside a run costs it no
+//! attempt, neither the recovery of another task nor a database that is busy.
+
+use std::collections::BTreeMap;
 
 use crate::judge::verdict::Verdict;
-use crate::look::evidence::{Baseline, Evidence};
+use crate::look::evidence::{Baseline, Evidence, Expect, TaskEnd};
 use crate::look::tables::Tables;
+
+/// No step has more errors than without a crash, unless a call was made to fail or the task had to.
+pub(super) fn check(evidence: &Evidence, baseline: &Baseline) -> Verdict {
+    let harmed = evidence.runs.iter().any(|run| run.expect == Expect::Faulted);
+    if harmed || evidence.end == TaskEnd::Failed {
+        return Verdict::Holds;
+    }
+    let must = errors(&baseline.last().tables);
+    let more = errors(&evidence.last().tables).into_iter().filter(|(step, found)| {
+        let known = must.get(step).map_or(0, Vec::len);
+        found.len() > known
+    });
+    let complaints: Vec<String> =
+        more.map(|((task, step), found)| format!("step {step} of {task} has failed: {}", found.join("; "))).collect();
+    Verdict::of(&complaints)
+}
+
+/// What the journal says of failed attempts, by task and step.
+fn errors(tables: &Tables) -> BTreeMap<(String, usize), Vec<&str>> {
+    let mut errors = BTreeMap::<_, Vec<&str>>::new();
+    for event in tables.events.iter().filter(|event| event.kind == "step_error") {
+        errors.entry((event.task.clone(), event.step.unwrap_or_default())).or_default().push(&event.data);
+    }
+    errors
+}
 
 /// The first task's run has journaled what a run does that is alone: no attempt has
 /// failed for what others did.
@@ -25,7 +52,18 @@ pub fn undisturbed(evidence: &Evidence, baseline: &Baseline) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Story;
+    use crate::testing::{Story, breaks, holds};
+
+    /// An agent that took a busy moment of its own making for a failed attempt passed wherever enough attempts were left.
+    #[test]
+    fn an_error_that_nobody_caused_is_rejected_and_one_after_a_failed_call_accepted() {
+        let mut story = Story::killed_at("after_effect:2");
+        holds("undisturbed", &story);
+        story.insert_event("step_error", Some(2), "step_finished", 2);
+        breaks("undisturbed", &story, "step 2 of t1 has failed");
+        story.evidence.runs[0].expect = Expect::Faulted;
+        holds("undisturbed", &story);
+    }
 
     #[test]
     fn an_attempt_that_fails_beside_a_recovery_is_rejected() {

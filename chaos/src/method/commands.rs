@@ -14,6 +14,7 @@ use crate::judge::told;
 use crate::judge::verdict::{Verdict, VerdictKind};
 use crate::look::evidence::{Expect, TaskEnd};
 use crate::look::snapshot::Snapshot;
+use crate::play::ask;
 use crate::play::method::Method;
 use crate::play::prepared::{Prepared, baseline_of, clean_run};
 use crate::play::scenario::{Played, Scenario};
@@ -95,17 +96,14 @@ fn ask_around(mut stage: Stage<'_>, ready: &Prepared, also: Also) -> Result<Play
 
 fn ask(stage: &mut Stage<'_>, also: Also) -> Result<Vec<String>, LabError> {
     let before = stage.sandbox.look()?;
-    let mut wrong = told::status(&command(stage, &["status", TASK], &Env::new())?, &before.tables, TASK);
-    wrong.extend(told::export(&command(stage, &["export", TASK], &Env::new())?, &before.tables, TASK));
+    let mut wrong = ask::ask(&stage.lab.target, &mut stage.sandbox, &before.tables)?;
     wrong.extend(also(stage)?);
     wrong.extend(told::changed("who only asked", &before, &stage.sandbox.look()?));
     Ok(wrong)
 }
 
 fn command(stage: &mut Stage<'_>, words: &[&str], env: &Env) -> Result<Outcome, LabError> {
-    let target = &stage.lab.target;
-    let running = stage.sandbox.start(target, words, env)?;
-    stage.sandbox.finish(running)
+    ask::command(&stage.lab.target, &mut stage.sandbox, words, env)
 }
 
 fn exists(ready: &Prepared) -> Result<Played, LabError> {

@@ -1,6 +1,7 @@
 //! How a scenario is played: a folder at work, the resume after a cut, a plan made ready, and the crash points that
 //! recordings have shown.
 
+pub mod ask;
 pub mod company;
 pub mod discover;
 pub mod method;

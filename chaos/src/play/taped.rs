@@ -10,6 +10,7 @@ use crate::error::LabError;
 use crate::look::evidence::TaskEnd;
 use crate::look::sandbox::Sandbox;
 use crate::look::tables::Tables;
+use crate::play::ask::ask;
 use crate::play::prepared::Prepared;
 use crate::play::resume::{Past, Resumed, create_again, run_again};
 use crate::play::stage::Stage;
@@ -86,6 +87,21 @@ impl Taped {
         let frame = &self.tape.frames[at];
         let (image, seen) = (&self.tape.images[frame.image], &self.tape.seen[frame.image]);
         run_again(ready, &self.past, &frame.at, &self.tape.outcome, image, seen, &Env::new())
+    }
+
+    /// What is wrong with what the agent says while the folder is as it was left at this place; where there is no task,
+    /// nothing is asked.
+    ///
+    /// # Errors
+    /// The lab's own failures.
+    pub fn asked(&self, ready: &Prepared, at: usize) -> Result<Vec<String>, LabError> {
+        let tables = self.tables(at);
+        if tables.task(TASK).is_none() {
+            return Ok(Vec::new());
+        }
+        let mut sandbox = Sandbox::empty(&ready.lab.root, &ready.case)?;
+        self.tape.images[self.tape.frames[at].image].write(&sandbox.world())?;
+        ask(&ready.lab.target, &mut sandbox, tables)
     }
 
     /// Goes on after a `create` that was cut at this place.

@@ -1,5 +1,5 @@
 //! Every state that a SIGKILL can leave: one traced run, the folder after each call that changed it, and each distinct
-//! folder resumed and judged. Covered are `create`, the run, the recovery of a run that was killed with its last effect
+//! folder asked for what it holds, resumed and judged. Covered are `create`, the run, the recovery of a run that was killed with its last effect
 //! in the world and no commit of it, and what mends a torn or a lost action log.
 //!
 //! With `--deep` the resume of every state is traced and cut again, and true kills come before and after every call.
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::case::TASK;
 use crate::crash::damage::Damage;
 use crate::error::LabError;
-use crate::judge::verdict::VerdictKind;
+use crate::judge::verdict::{Verdict, VerdictKind};
 use crate::look::evidence::Expect;
 use crate::play::discover::damage_point;
 use crate::play::method::{Method, not_here};
@@ -80,8 +80,11 @@ fn cut(ready: &Arc<Prepared>, taped: &Arc<Taped>, at: usize, then: &str) -> Scen
     let creates = taped.tape.frames[at].at.phase == "create";
     let taped = Arc::clone(taped);
     let play = move |ready: &Prepared| {
+        let told = taped.asked(ready, at)?;
         let resumed = if creates { taped.created_again(ready, at)? } else { taped.resumed(ready, at)? };
-        Ok(judged(ready, &taped, resumed))
+        let mut played = judged(ready, &taped, resumed);
+        played.and("told_true", Verdict::of(&told));
+        Ok(played)
     };
     Scenario::new(METHOD.name, ready, &schedule.to_string(), title, play).kills(schedule)
 }
