@@ -54,7 +54,8 @@ mod tests {
     use super::*;
     use crate::testing::{Story, breaks, holds};
 
-    /// An agent that took a busy moment of its own making for a failed attempt passed wherever enough attempts were left.
+    /// An agent that took a busy moment of its own making for a failed attempt passed wherever enough attempts were
+    /// left.
     #[test]
     fn an_error_that_nobody_caused_is_rejected_and_one_after_a_failed_call_accepted() {
         let mut story = Story::killed_at("after_effect:2");

@@ -1,6 +1,6 @@
 //! Every state that a SIGKILL can leave: one traced run, the folder after each call that changed it, and each distinct
-//! folder asked for what it holds, resumed and judged. Covered are `create`, the run, the recovery of a run that was killed with its last effect
-//! in the world and no commit of it, and what mends a torn or a lost action log.
+//! folder asked for what it holds, resumed and judged. Covered are `create`, the run, the recovery of a run that was
+//! killed with its last effect in the world and no commit of it, and what mends a torn or a lost action log.
 //!
 //! With `--deep` the resume of every state is traced and cut again, and true kills come before and after every call.
 

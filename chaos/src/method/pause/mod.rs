@@ -1,5 +1,5 @@
 //! The run is frozen at each call in the folder while another run of the same task goes to its end, then it is let go:
-//! nothing is done twice, and the other run never hangs without a word.
+//! nothing is done twice, and the other run never hangs without a word. Once there are three of them around the lock.
 //!
 //! A run that is frozen while it sets SQLite's shared memory up holds others up for some ten seconds, which no timeout
 //! of theirs bounds. The other run is then let go on beside the thawed one, and the stall is told.
@@ -7,6 +7,7 @@
 mod freeze;
 mod neighbour;
 mod same;
+mod three;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
         return Ok(vec![not_here(ready, METHOD.name)]);
     }
     let mut all = same::scenarios(ready)?;
+    all.extend(three::scenarios(ready));
     if ready.case.kind.is_created() {
         all.extend(neighbour::scenarios(ready)?);
     }
