@@ -34,4 +34,4 @@ pub use crash::{Crash, CrashPoint, CrashScope, CrashSite};
 pub use error::{ErrorKind, StoreError, line};
 pub use lease::{Fence, FencingToken, Lease};
 pub use session::{SessionError, TaskSession, create};
-pub use store::{Reader, StepRow, Store, TaskRow};
+pub use store::{Question, Reader, StepRow, Store, TaskRow};

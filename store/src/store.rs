@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::commit::Commit;
 use crate::error::StoreError;
 use crate::lease::Lease;
-use crate::model::{JournalEntry, RunId, StepState, TaskId, TaskState, TaskStatus, Timestamp};
+use crate::model::{JournalEntry, Origin, RunId, StepState, TaskId, TaskState, TaskStatus, Timestamp};
 
 /// The row of a task.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub struct TaskRow {
     pub completion: StepState,
     /// The folder of its artifacts in its last run, as it was given: relative to its home, or absolute.
     pub artifacts: Option<String>,
+    /// What it keeps of its plan file.
+    pub origin: Origin,
 }
 
 /// The row of a step, without its output.
@@ -42,6 +44,21 @@ pub struct StepRow {
     pub state: StepState,
     /// Whether it has an output.
     pub has_output: bool,
+    /// What the plan says of it beside tool and input.
+    pub settings: Option<Map<String, Value>>,
+    /// How far its last attempt said that it was, where it is not done.
+    pub checkpoint: Option<Value>,
+    /// What a person answered to its question: an object with `answer`, `by` and `why`.
+    pub answer: Option<Map<String, Value>>,
+}
+
+/// What waits for a person: a step that is in doubt, or that asks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The task.
+    pub task: TaskRow,
+    /// The step at which it stands.
+    pub step: StepRow,
 }
 
 /// Reading. A reader never creates a file and never changes one.
@@ -56,6 +73,13 @@ pub trait Reader {
 
     /// One task's row; `None` where there is no such task.
     fn task(&mut self, task: &TaskId) -> Result<Option<TaskRow>, StoreError>;
+
+    /// The plan file of a task, as it was given; `None` where it was not kept, or there is no such task.
+    fn source(&mut self, task: &TaskId) -> Result<Option<String>, StoreError>;
+
+    /// What waits for a person, in the order of the tasks. The cost does not grow with what has happened, nor with the
+    /// steps of a task. A row that does not decode is an error in its place, and hides no other.
+    fn questions(&mut self) -> Result<Vec<Result<Question, StoreError>>, StoreError>;
 
     /// One task's state; `None` where there is no such task. The cost does not grow with finished steps.
     fn load(&mut self, task: &TaskId) -> Result<Option<TaskState>, StoreError>;

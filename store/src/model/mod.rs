@@ -17,7 +17,7 @@ mod time;
 pub use effect::{Digest, Effect, Intent};
 pub use event::{Event, EventKind, FailReason, Failure, JournalEntry, Terms, Word};
 pub use id::{BadTaskId, IdempotencyKey, RunId, TaskId};
-pub use plan::{Plan, PlanError, PlanSource, PlannedStep};
+pub use plan::{Origin, Plan, PlanError, PlanSource, PlannedStep};
 pub use plan_reader::{PlanReader, ReadPlanError};
 pub use spelling::UnknownWord;
 pub use state::{StepState, StepStatus, TaskState, TaskStatus, Wait};

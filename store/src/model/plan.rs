@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use super::Digest;
+
 /// What a task will do: decided once, before the first step runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -32,6 +34,19 @@ impl PlannedStep {
     }
 }
 
+/// What a task keeps of its plan file, beside goal and steps. Plans that are taken literally have nothing of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origin {
+    /// The values of the plan's inputs.
+    pub inputs: Option<Map<String, Value>>,
+    /// The labels of the task.
+    pub labels: Option<Map<String, Value>>,
+    /// The SHA-256 of the plan file.
+    pub digest: Option<Digest>,
+    /// The version of the plan language in which the steps are written; none where they are taken literally.
+    pub language: Option<u32>,
+}
+
 /// Where the steps of a new task come from: a [`Plan`] in memory, or a planner that makes each step when it is asked
 /// for, so that a long plan never lies in memory as a whole.
 ///
@@ -48,6 +63,16 @@ pub trait PlanSource: fmt::Debug + Send + Sync {
 
     /// What a run does once every step is done and before the task is; a backend stores it and does not look inside.
     fn completion(&self) -> Option<&Map<String, Value>> {
+        None
+    }
+
+    /// What the task keeps of the plan file.
+    fn origin(&self) -> Origin {
+        Origin::default()
+    }
+
+    /// The plan file, as it was given.
+    fn source(&self) -> Option<&str> {
         None
     }
 }

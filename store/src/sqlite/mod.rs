@@ -4,6 +4,7 @@
 
 mod backup;
 mod beside;
+mod columns;
 mod configure;
 mod connection;
 mod error;
@@ -21,6 +22,7 @@ mod uri;
 mod writer;
 
 pub use backup::backup;
+pub use columns::Later;
 pub use lock::lock_path;
 pub use place::Place;
 pub use reader::SqliteReader;
@@ -30,7 +32,7 @@ pub use writer::SqliteStore;
 
 use crate::error::StoreError;
 use crate::model::{JournalEntry, TaskId, TaskState};
-use crate::store::{Reader, StepRow, TaskRow};
+use crate::store::{Question, Reader, StepRow, TaskRow};
 use tables::Tables;
 
 /// Something that queries can be run on; every such thing is a [`Reader`].
@@ -60,6 +62,15 @@ impl<S: Source> Reader for S {
 
     fn task(&mut self, task: &TaskId) -> Result<Option<TaskRow>, StoreError> {
         self.read(|tables| tables.task(task))
+    }
+
+    fn source(&mut self, task: &TaskId) -> Result<Option<String>, StoreError> {
+        self.read(|tables| tables.source(task))
+    }
+
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "a path is not general enough over the lifetime")]
+    fn questions(&mut self) -> Result<Vec<Result<Question, StoreError>>, StoreError> {
+        self.read(|tables| tables.questions())
     }
 
     fn load(&mut self, task: &TaskId) -> Result<Option<TaskState>, StoreError> {

@@ -8,11 +8,15 @@ use super::error::failed;
 use crate::error::{ErrorKind, StoreError};
 
 /// The schema version that this program writes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// `MIGRATIONS[n]` leads from version n to version n + 1. Version 0 is a database without tables.
-const MIGRATIONS: [&str; VERSION as usize] =
-    [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql"), include_str!("migrations/0003.sql")];
+const MIGRATIONS: [&str; VERSION as usize] = [
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004.sql"),
+];
 
 /// `COLUMNS[n]` is what version n + 1 added, as queries that can be prepared where it is there.
 const COLUMNS: [&[&str]; VERSION as usize] = [
@@ -23,6 +27,10 @@ const COLUMNS: [&[&str]; VERSION as usize] = [
     ],
     &["SELECT fence, completion, first_event FROM tasks", "SELECT forgiven FROM steps"],
     &["SELECT home, artifacts, completion_status, completion_attempts, completion_forgiven FROM tasks"],
+    &[
+        "SELECT settings, wait, due, input_sha256, effect, unknown, checkpoint, answer FROM steps",
+        "SELECT inputs, labels, plan_sha256, language, source FROM tasks",
+    ],
 ];
 
 /// What a database file holds.

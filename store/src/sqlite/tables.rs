@@ -5,12 +5,15 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
+use super::columns;
 use super::error::failed;
 use super::schema::Schema;
 use crate::error::{ErrorKind, StoreError};
 use crate::limits;
-use crate::model::{JournalEntry, RunId, StepState, StepStatus, TaskId, TaskState, Timestamp, codec};
-use crate::store::{StepRow, TaskRow};
+use crate::model::{
+    JournalEntry, Origin, RunId, StepState, StepStatus, TaskId, TaskState, Timestamp, UnknownWord, Wait, codec,
+};
+use crate::store::{Question, StepRow, TaskRow};
 
 /// A connection with what is known of its schema.
 pub(super) struct Tables<'c> {
@@ -34,14 +37,16 @@ impl Tables<'_> {
         if self.has(version) { columns } else { before }
     }
 
-    fn forgiven(&self) -> &'static str {
-        self.columns(2, "forgiven", "0")
+    fn state_columns(&self) -> String {
+        let forgiven = self.columns(2, "forgiven", "0");
+        format!("status, attempts, {forgiven}, {}", self.columns(4, columns::LATER, columns::BEFORE))
     }
 
     fn task_columns(&self) -> String {
-        const NEW: &str = "home, artifacts, completion_status, completion_attempts, completion_forgiven";
-        const OLD: &str = "NULL, NULL, 'pending', 0, 0";
-        format!("id, goal, status, created_at, updated_at, {}", self.columns(3, NEW, OLD))
+        const PLACES: &str = "home, artifacts, completion_status, completion_attempts, completion_forgiven";
+        let places = self.columns(3, PLACES, "NULL, NULL, 'pending', 0, 0");
+        let origin = self.columns(4, "inputs, labels, plan_sha256, language", "NULL, NULL, NULL, NULL");
+        format!("id, goal, status, created_at, updated_at, {places}, {origin}")
     }
 
     pub(super) fn tasks(&self) -> Result<Vec<Result<TaskRow, StoreError>>, StoreError> {
@@ -71,9 +76,9 @@ impl Tables<'_> {
         let status: String = row.get(2).map_err(bad)?;
         Ok(TaskRow {
             status: status.parse().map_err(|error| self.corrupt(&format!("task `{id}`: {error}")))?,
-            completion: self
-                .state_columns(row, 7)
+            completion: columns::counted(row, 7)
                 .map_err(|why| self.corrupt(&format!("task `{id}`, its completion: {why}")))?,
+            origin: self.origin(row, 10).map_err(|why| self.corrupt(&format!("task `{id}`: {why}")))?,
             goal: row.get(1).map_err(bad)?,
             created_at: row.get(3).map(Timestamp::from_seconds).map_err(bad)?,
             updated_at: row.get(4).map(Timestamp::from_seconds).map_err(bad)?,
@@ -81,6 +86,50 @@ impl Tables<'_> {
             artifacts: row.get(6).map_err(bad)?,
             id: self.task_id(id)?,
         })
+    }
+
+    fn origin(&self, row: &Row<'_>, first: usize) -> Result<Origin, String> {
+        let why = |error: rusqlite::Error| error.to_string();
+        let digest: Option<String> = row.get(first + 2).map_err(why)?;
+        Ok(Origin {
+            inputs: maybe_object(row, first, "its inputs column")?,
+            labels: maybe_object(row, first + 1, "its labels column")?,
+            digest: digest.map(|text| text.parse()).transpose().map_err(|error: UnknownWord| error.to_string())?,
+            language: row.get(first + 3).map_err(why)?,
+        })
+    }
+
+    pub(super) fn source(&self, task: &TaskId) -> Result<Option<String>, StoreError> {
+        if !self.has(4) {
+            return Ok(None);
+        }
+        const OP: &str = "read the plan file";
+        let found = self.rows(OP, "SELECT source FROM tasks WHERE id = ?1", [task.as_str()], |row| {
+            row.get::<_, Option<String>>(0).map_err(failed(OP, self.path))
+        })?;
+        Ok(found.into_iter().next().flatten())
+    }
+
+    pub(super) fn questions(&self) -> Result<Vec<Result<Question, StoreError>>, StoreError> {
+        // Before version 4 nothing could wait.
+        if !self.has(4) {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "SELECT {} FROM tasks WHERE status IN ('waiting', 'in_doubt') ORDER BY created_at, rowid",
+            self.task_columns()
+        );
+        let tasks = self.rows("list what waits", &sql, [], |row| Ok(self.task_row(row)))?;
+        let questions = tasks.into_iter().map(|task| task.and_then(|task| self.question(task)));
+        Ok(questions.filter_map(Result::transpose).collect())
+    }
+
+    /// What the task asks a person; none where it waits for a time.
+    fn question(&self, task: TaskRow) -> Result<Option<Question>, StoreError> {
+        let Some(step) = self.load(&task.id)?.and_then(|state| state.step()) else { return Ok(None) };
+        let Some(step) = self.steps(&task.id, step, 1)?.pop() else { return Ok(None) };
+        let asks = step.state.status == StepStatus::InDoubt || matches!(step.state.wait, Some(Wait::Approval { .. }));
+        Ok(asks.then_some(Question { task, step }))
     }
 
     /// Finds the cursor by bisection: settled steps are a prefix, so a long history costs a few look-ups.
@@ -109,9 +158,9 @@ impl Tables<'_> {
     }
 
     fn step_state(&self, task: &TaskId, step: u32) -> Result<StepState, StoreError> {
-        let sql = format!("SELECT status, attempts, {} FROM steps WHERE task_id = ?1 AND idx = ?2", self.forgiven());
+        let sql = format!("SELECT {} FROM steps WHERE task_id = ?1 AND idx = ?2", self.state_columns());
         let found = self.rows("read a step", &sql, params![task.as_str(), step], |row| {
-            self.state_columns(row, 0).map_err(|why| self.corrupt(&format!("task `{task}`, step {step}: {why}")))
+            columns::state(row, 0).map_err(|why| self.corrupt(&format!("task `{task}`, step {step}: {why}")))
         })?;
         found.into_iter().next().ok_or_else(|| self.corrupt(&format!("task `{task}` has no step {step}")))
     }
@@ -121,9 +170,10 @@ impl Tables<'_> {
             return Ok(Vec::new());
         }
         let sql = format!(
-            "SELECT idx, tool, input, status, attempts, {}, output IS NOT NULL FROM steps
+            "SELECT idx, tool, input, output IS NOT NULL, {}, {} FROM steps
              WHERE task_id = ?1 AND idx >= ?2 ORDER BY idx LIMIT ?3",
-            self.forgiven()
+            self.columns(4, "settings, checkpoint, answer", "NULL, NULL, NULL"),
+            self.state_columns()
         );
         self.rows("read the steps", &sql, params![task.as_str(), from, limit], |row| self.step_row(task, row))
     }
@@ -137,19 +187,11 @@ impl Tables<'_> {
             idx,
             tool: row.get(1).map_err(&failed)?,
             input: object(&input).map_err(|why| corrupt(format!("its input {why}")))?,
-            state: self.state_columns(row, 3).map_err(corrupt)?,
-            has_output: row.get(6).map_err(&failed)?,
-        })
-    }
-
-    fn state_columns(&self, row: &Row<'_>, first: usize) -> Result<StepState, String> {
-        let text = |error: rusqlite::Error| error.to_string();
-        let status: String = row.get(first).map_err(text)?;
-        Ok(StepState {
-            status: status.parse::<StepStatus>().map_err(|error| error.to_string())?,
-            attempts: row.get(first + 1).map_err(text)?,
-            forgiven: row.get(first + 2).map_err(text)?,
-            ..StepState::default()
+            has_output: row.get(3).map_err(&failed)?,
+            settings: maybe_object(row, 4, "its settings column").map_err(corrupt)?,
+            checkpoint: maybe_json(row, 5, "its checkpoint").map_err(corrupt)?,
+            answer: maybe_object(row, 6, "its answer").map_err(corrupt)?,
+            state: columns::state(row, 7).map_err(corrupt)?,
         })
     }
 
@@ -229,7 +271,7 @@ impl Tables<'_> {
             row.get::<_, String>(0).map_err(failed("check the database", self.path))
         });
         match check {
-            Ok(lines) => Ok(lines.into_iter().filter(|line| line != "ok").map(|line| one_line(&line)).collect()),
+            Ok(lines) => Ok(lines.into_iter().filter(|line| line != "ok").map(|line| on_one_line(&line)).collect()),
             Err(error) if error.kind() == ErrorKind::Corrupt => Ok(vec![crate::line(&error)]),
             Err(error) => Err(error),
         }
@@ -251,7 +293,7 @@ impl Tables<'_> {
         if found == "ok" {
             return Ok(());
         }
-        let why = format!("{} is damaged: {}", self.path.display(), one_line(&found));
+        let why = format!("{} is damaged: {}", self.path.display(), on_one_line(&found));
         Err(StoreError::new(ErrorKind::Corrupt, why))
     }
 
@@ -290,6 +332,16 @@ impl Tables<'_> {
     }
 }
 
+fn maybe_json(row: &Row<'_>, column: usize, what: &str) -> Result<Option<Value>, String> {
+    let text: Option<String> = row.get(column).map_err(|error| error.to_string())?;
+    text.map(|text| serde_json::from_str(&text).map_err(|error| format!("{what} is not JSON ({error})"))).transpose()
+}
+
+fn maybe_object(row: &Row<'_>, column: usize, what: &str) -> Result<Option<Map<String, Value>>, String> {
+    let text: Option<String> = row.get(column).map_err(|error| error.to_string())?;
+    text.map(|text| object(&text).map_err(|why| format!("{what} {why}"))).transpose()
+}
+
 fn object(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Ok(map),
@@ -298,7 +350,7 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn one_line(text: &str) -> String {
+fn on_one_line(text: &str) -> String {
     text.replace('\n', "; ")
 }
 

@@ -5,10 +5,11 @@ use std::path::Path;
 use rusqlite::{Connection, Transaction, params};
 use serde_json::Value;
 
+use super::columns::Later;
 use crate::commit::{Commit, Places, StepChange, TaskChange};
 use crate::error::{ErrorKind, StoreError};
 use crate::lease::{Fence, FencingToken};
-use crate::model::{Event, PlanSource, TaskId, TaskStatus, Timestamp, codec};
+use crate::model::{Event, Origin, PlanSource, TaskId, TaskStatus, Timestamp, codec};
 
 /// Makes an error of SQLite's one of the store's.
 pub(super) type Failed<'a> = &'a dyn Fn(rusqlite::Error) -> StoreError;
@@ -45,11 +46,18 @@ fn insert_task(
     path: &Path,
     failed: Failed<'_>,
 ) -> Result<(), StoreError> {
-    const TASK: &str = "INSERT INTO tasks(id, goal, status, created_at, updated_at, fence, first_event)
-         VALUES (?1, ?2, ?3, ?4, ?4, ?5, (SELECT coalesce(max(seq), 0) + 1 FROM events)) ON CONFLICT DO NOTHING";
-    const STEP: &str = "INSERT INTO steps(task_id, idx, tool, input) VALUES (?1, ?2, ?3, ?4)";
+    const TASK: &str = "INSERT INTO tasks(id, goal, status, created_at, updated_at, fence, first_event, inputs, labels,
+         plan_sha256, language, source)
+         VALUES (?1, ?2, ?3, ?4, ?4, ?5, (SELECT coalesce(max(seq), 0) + 1 FROM events), ?6, ?7, ?8, ?9, ?10)
+         ON CONFLICT DO NOTHING";
+    const STEP: &str = "INSERT INTO steps(task_id, idx, tool, input, settings) VALUES (?1, ?2, ?3, ?4, ?5)";
     let (Fence { task, token, .. }, next) = (commit.fence(), commit.next());
-    let columns = params![task.as_str(), plan.goal(), next.status.as_str(), commit.at().as_seconds(), token.0];
+    let Origin { inputs, labels, digest, language } = plan.origin();
+    let [inputs, labels] = [inputs, labels].map(|map| map.map(|map| Value::Object(map).to_string()));
+    let (status, at, digest) =
+        (next.status.as_str(), commit.at().as_seconds(), digest.map(|digest| digest.to_string()));
+    let columns =
+        params![task.as_str(), plan.goal(), status, at, token.0, inputs, labels, digest, language, plan.source()];
     if tx.execute(TASK, columns).map_err(failed)? == 0 {
         return Err(exists(task, path));
     }
@@ -58,7 +66,8 @@ fn insert_task(
     for step in plan.steps() {
         let step = step.into_owned();
         let input = Value::Object(step.input).to_string();
-        let inserted = insert.execute(params![task.as_str(), count, step.tool, input]).map_err(failed)?;
+        let settings = step.settings.map(|settings| Value::Object(settings).to_string());
+        let inserted = insert.execute(params![task.as_str(), count, step.tool, input, settings]).map_err(failed)?;
         expect_one(inserted, || format!("step {count} of task `{task}`"))?;
         count += 1;
     }
@@ -87,22 +96,47 @@ pub(super) fn check_fence(conn: &Connection, fence: &Fence, failed: Failed<'_>) 
 }
 
 fn change_step(tx: &Transaction<'_>, task: &TaskId, change: &StepChange, failed: Failed<'_>) -> Result<(), StoreError> {
-    const STEP: &str = "UPDATE steps SET status = ?1, attempts = ?2, forgiven = ?3, output = ?8
-         WHERE task_id = ?4 AND status = ?5 AND attempts = ?6 AND forgiven = ?7 AND idx = ?9";
+    const STEP: &str = "UPDATE steps SET status = ?1, attempts = ?2, forgiven = ?3, wait = ?4, due = ?5,
+         input_sha256 = ?6, effect = ?7, unknown = ?8, output = ?9,
+         checkpoint = CASE ?1 WHEN 'done' THEN NULL ELSE coalesce(?10, checkpoint) END, answer = coalesce(?11, answer)
+         WHERE task_id = ?12 AND idx = ?13 AND status = ?14 AND attempts = ?15 AND forgiven = ?16 AND wait IS ?17
+         AND due IS ?18 AND input_sha256 IS ?19 AND effect IS ?20 AND unknown IS ?21";
     const COMPLETION: &str =
         "UPDATE tasks SET completion_status = ?1, completion_attempts = ?2, completion_forgiven = ?3
          WHERE id = ?4 AND completion_status = ?5 AND completion_attempts = ?6 AND completion_forgiven = ?7";
-    let StepChange { step, from, to, output, .. } = change;
+    let StepChange { step, from, to, output, checkpoint, answer } = change;
     let id = task.as_str();
-    let was = (from.status.as_str(), from.attempts, from.forgiven);
-    let is = (to.status.as_str(), to.attempts, to.forgiven);
+    let (was, is) = ((from.status.as_str(), Later::of(from)), (to.status.as_str(), Later::of(to)));
     let changed = match step {
-        Some(step) => tx
-            .prepare_cached(STEP)
-            .and_then(|mut row| row.execute(params![is.0, is.1, is.2, id, was.0, was.1, was.2, output, step])),
-        None => tx
-            .prepare_cached(COMPLETION)
-            .and_then(|mut row| row.execute(params![is.0, is.1, is.2, id, was.0, was.1, was.2])),
+        Some(step) => tx.prepare_cached(STEP).and_then(|mut row| {
+            let (Later { wait, due, input_sha256, effect, unknown }, was_later) = (is.1, was.1);
+            row.execute(params![
+                is.0,
+                to.attempts,
+                to.forgiven,
+                wait,
+                due,
+                input_sha256,
+                effect,
+                unknown,
+                output,
+                checkpoint,
+                answer,
+                id,
+                step,
+                was.0,
+                from.attempts,
+                from.forgiven,
+                was_later.wait,
+                was_later.due,
+                was_later.input_sha256,
+                was_later.effect,
+                was_later.unknown,
+            ])
+        }),
+        None => tx.prepare_cached(COMPLETION).and_then(|mut row| {
+            row.execute(params![is.0, to.attempts, to.forgiven, id, was.0, from.attempts, from.forgiven])
+        }),
     };
     expect_one(changed.map_err(failed)?, || match step {
         Some(step) => format!("step {step} of task `{task}`"),

@@ -43,6 +43,18 @@ use crate::lab::{Lab, id};
     Some(1),
     "0 attempts forgiven in the journal, 1 in the table"
 )]
+#[case::an_earlier_outcome(
+    "UPDATE steps SET unknown = 1 WHERE task_id = 't' AND idx = 2",
+    Some(2),
+    "waits for nothing, intends nothing, earlier outcome known, waits for nothing, intends nothing, earlier outcome unknown \
+     in the table"
+)]
+#[case::a_class(
+    "UPDATE steps SET effect = 'once', input_sha256 = printf('%064d', 0) WHERE task_id = 't' AND idx = 0",
+    Some(0),
+    "intends once 0000"
+)]
+#[case::a_wait("UPDATE steps SET wait = 'time', due = 7 WHERE task_id = 't' AND idx = 3", Some(3), "waits until 7,")]
 #[case::an_output_before_the_end(
     "UPDATE steps SET output = '{}' WHERE task_id = 't' AND idx = 3",
     Some(3),

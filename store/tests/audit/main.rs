@@ -173,6 +173,23 @@ fn kinds_and_fields_of_later_versions_are_tolerated() {
 #[case("UPDATE steps SET input = '{' WHERE task_id = 't' AND idx = 1", "task `t`, step 1: its input is not JSON")]
 #[case("UPDATE events SET data = '{' WHERE seq = 5", "journal row 5: its data is not JSON")]
 #[case("UPDATE events SET task_id = NULL WHERE seq = 5", "damaged or out of order")]
+#[case(
+    "UPDATE steps SET wait = 'time' WHERE task_id = 't' AND idx = 3",
+    "step 3: its wait `time` and its time do not go together"
+)]
+#[case(
+    "UPDATE steps SET due = 7 WHERE task_id = 't' AND idx = 3",
+    "step 3: its wait `none` and its time do not go together"
+)]
+#[case("UPDATE steps SET wait = 'godot' WHERE task_id = 't' AND idx = 3", "its wait `godot`")]
+#[case("UPDATE steps SET effect = 'once' WHERE task_id = 't' AND idx = 1", "step 1: has a class without a digest")]
+#[case("UPDATE steps SET effect = 'x', input_sha256 = 'y' WHERE task_id = 't' AND idx = 1", "`y` is not a SHA-256")]
+#[case(
+    "UPDATE steps SET settings = '[]' WHERE task_id = 't' AND idx = 1",
+    "step 1: its settings column is a list, not an object"
+)]
+#[case("UPDATE steps SET checkpoint = '{' WHERE task_id = 't' AND idx = 1", "step 1: its checkpoint is not JSON")]
+#[case("UPDATE tasks SET inputs = '{' WHERE id = 't'", "task `t`: its inputs column is not JSON")]
 #[case("UPDATE steps SET attempts = -1 WHERE task_id = 't' AND idx = 1", "task `t`, step 1")]
 fn a_row_that_does_not_decode_is_a_finding(#[case] sql: &str, #[case] says: &str) {
     let lab = Lab::new();

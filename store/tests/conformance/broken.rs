@@ -4,12 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rstest::rstest;
 use serde_json::{Map, Value};
-use store::model::{JournalEntry, RunId, TaskId, TaskState};
-use store::{Commit, ErrorKind, Fence, FencingToken, Lease, Reader, StepRow, Store, StoreError, TaskRow};
+use store::model::{JournalEntry, RunId, StepStatus, TaskId, TaskState};
+use store::{Commit, ErrorKind, Fence, FencingToken, Lease, Question, Reader, StepRow, Store, StoreError, TaskRow};
 
 use crate::sqlite::Sqlite;
 use crate::support::Backend;
-use crate::{atomicity, creating, fencing, journal, leases, reading};
+use crate::{atomicity, creating, fencing, journal, leases, reading, waiting};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
@@ -41,6 +41,16 @@ enum Fault {
     RenewsTheLost,
     /// Lets what is committed meanwhile show in a snapshot.
     NoSnapshot,
+    /// Keeps due times in memory, and so not at all.
+    ForgetsTheWait,
+    /// Forgets that an earlier attempt may have had its effect.
+    ForgetsTheDoubt,
+    /// Takes the step that a task was left with for the one that failed it.
+    StopsAtFailures,
+    /// Lists what waits for a time too.
+    ListsEveryWait,
+    /// Keeps no more of a plan than goal and steps.
+    NoOrigin,
 }
 
 struct Broken(Sqlite, Fault);
@@ -75,7 +85,37 @@ impl Reader for BrokenStore {
     }
 
     fn load(&mut self, task: &TaskId) -> Result<Option<TaskState>, StoreError> {
-        self.inner.load(task)
+        let Some(mut state) = self.inner.load(task)? else { return Ok(None) };
+        match self.fault {
+            Fault::ForgetsTheWait => state.current.wait = None,
+            Fault::ForgetsTheDoubt => state.current.unknown = false,
+            Fault::StopsAtFailures => {
+                let rows = self.inner.steps(task, 0, u32::MAX)?;
+                if let Some(failed) = rows.into_iter().find(|row| row.state.status == StepStatus::Failed) {
+                    (state.cursor, state.current) = (failed.idx, failed.state);
+                }
+            }
+            _ => {}
+        }
+        Ok(Some(state))
+    }
+
+    fn source(&mut self, task: &TaskId) -> Result<Option<String>, StoreError> {
+        Ok(self.inner.source(task)?.filter(|_| self.fault != Fault::NoOrigin))
+    }
+
+    fn questions(&mut self) -> Result<Vec<Result<Question, StoreError>>, StoreError> {
+        if self.fault != Fault::ListsEveryWait {
+            return self.inner.questions();
+        }
+        let mut all = Vec::new();
+        for task in self.inner.tasks()?.into_iter().flatten() {
+            let rows = self.inner.steps(&task.id, 0, u32::MAX)?;
+            let waits = [StepStatus::Waiting, StepStatus::InDoubt];
+            let step = rows.into_iter().find(|row| waits.contains(&row.state.status));
+            all.extend(step.map(|step| Ok(Question { task, step })));
+        }
+        Ok(all)
     }
 
     fn steps(&mut self, task: &TaskId, from: u32, limit: u32) -> Result<Vec<StepRow>, StoreError> {
@@ -177,6 +217,12 @@ type Check = fn(&dyn Backend);
 #[case(Fault::EarlyOutput, reading::an_output_is_readable_when_its_step_is_done_and_not_before)]
 #[case(Fault::NoCompletion, creating::a_completion_is_kept_and_a_plan_without_one_has_none)]
 #[case(Fault::NoSnapshot, reading::a_snapshot_does_not_move)]
+#[case(Fault::ForgetsTheWait, waiting::every_state_comes_back_as_it_was_committed)]
+#[case(Fault::ForgetsTheDoubt, waiting::every_state_comes_back_as_it_was_committed)]
+#[case(Fault::StopsAtFailures, waiting::the_cursor_is_found_among_steps_that_have_failed)]
+#[case(Fault::ListsEveryWait, waiting::what_waits_for_a_person_is_listed_and_nothing_else)]
+#[case(Fault::LastWriterWins, waiting::a_commit_on_another_wait_or_intent_is_a_conflict)]
+#[case(Fault::NoOrigin, waiting::what_a_plan_file_says_is_kept)]
 fn a_backend_with_this_fault_is_rejected(#[case] fault: Fault, #[case] check: Check) {
     check(&Sqlite::new());
     let verdict = catch_unwind(AssertUnwindSafe(|| check(&Broken(Sqlite::new(), fault))));

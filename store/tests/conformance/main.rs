@@ -14,6 +14,7 @@ mod leases;
 mod reading;
 mod sqlite;
 mod support;
+mod waiting;
 
 /// Makes a module of tests for one backend: each check gets a storage of its own.
 macro_rules! conformance {
@@ -77,6 +78,14 @@ macro_rules! every_check {
                 the_journal_of_one_task_comes_in_pages
                 the_journal_of_all_tasks_comes_in_pages
                 every_event_carries_the_run_that_wrote_it;
+            waiting:
+                every_state_comes_back_as_it_was_committed
+                the_cursor_is_found_among_steps_that_have_failed
+                a_word_that_it_happened_brings_its_output
+                a_checkpoint_is_kept_until_its_step_is_done
+                what_waits_for_a_person_is_listed_and_nothing_else
+                a_commit_on_another_wait_or_intent_is_a_conflict
+                what_a_plan_file_says_is_kept;
         }
     };
 }
