@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use store::CrashPoint;
-use tools::{Engine, Ollama, World};
+use tools::{Engine, Ollama, Secrets, World};
 
 use crate::engine::Settings;
 use crate::exit::{Exit, Failure};
@@ -59,6 +59,7 @@ impl Config {
             artifacts: text("AGENT_ARTIFACTS")?.map_or_else(|| PathBuf::from("artifacts"), PathBuf::from),
             unsafe_effects: flag("AGENT_UNSAFE_EFFECTS")?,
             engine: engine()?,
+            secrets: Secrets::new(|name| env::var(name).ok()),
         };
         let settings = Settings {
             world,

@@ -1,11 +1,11 @@
 //! Plans and outputs against the tools' schemas.
 
 use serde_json::{Map, Value};
-use store::model::{Plan, PlanError, PlannedStep, codec};
+use store::model::{Plan, PlanError, PlannedStep};
 
 use crate::registry::Registry;
-use crate::schema::{Field, Kind};
-use crate::tool::Spec;
+use crate::schema::{Field, Form, Kind, Misfit};
+use crate::tool::{Spec, Tool};
 
 /// Checks a whole plan before it is stored; see [`PlanCheck`].
 ///
@@ -20,14 +20,21 @@ pub fn check_plan(tools: &Registry, plan: &Plan) -> Result<(), PlanError> {
 /// whose output has what is needed. Of the steps it keeps which tool they call.
 pub struct PlanCheck<'a> {
     tools: &'a Registry,
+    form: Form,
     earlier: Vec<&'a Spec>,
 }
 
 impl<'a> PlanCheck<'a> {
-    /// Before the first step.
+    /// Before the first step of a plan whose texts stand for themselves.
     #[must_use]
     pub fn new(tools: &'a Registry) -> Self {
-        Self { tools, earlier: Vec::new() }
+        Self { tools, form: Form::Literal, earlier: Vec::new() }
+    }
+
+    /// Before the first step of a plan whose texts may be templates: what they become is checked when it is known.
+    #[must_use]
+    pub fn templated(tools: &'a Registry) -> Self {
+        Self { form: Form::Templated, ..Self::new(tools) }
     }
 
     /// The next step.
@@ -53,21 +60,13 @@ impl<'a> PlanCheck<'a> {
             return Err(PlanError::field("tool", format!("unknown tool; there are {}", known.join(", "))));
         };
         let spec = tool.spec();
+        check_input(tool.as_ref(), &step.input, self.form)?;
         for Field { name, kind, .. } in &spec.input {
-            let Some(value) = step.input.get(name) else {
-                return Err(PlanError::field(name, format!("missing, must be {}", kind.words())));
-            };
-            if !kind.admits(value) {
-                return Err(PlanError::field(name, format!("must be {}, is {}", kind.words(), shown(value))));
-            }
-            if let Kind::From(wanted) = kind {
+            if let (Kind::From(wanted), Some(value)) = (kind, step.input.get(name)) {
                 self.check_reference(value, wanted).map_err(|why| PlanError::field(name, why))?;
             }
         }
-        match step.input.keys().find(|name| spec.input.iter().all(|field| field.name != **name)) {
-            Some(name) => Err(PlanError::field(name, "unknown field")),
-            None => Ok(spec),
-        }
+        Ok(spec)
     }
 
     fn check_reference(&self, value: &Value, wanted: &str) -> Result<(), String> {
@@ -75,12 +74,36 @@ impl<'a> PlanCheck<'a> {
         let Some((index, spec)) = index.and_then(|index| self.earlier.get(index).map(|spec| (index, spec))) else {
             return Err(format!("must name an earlier step, step {value} does not come before this one"));
         };
-        let fits = spec.output.iter().any(|field| field.name == wanted && field.kind == Kind::Text);
+        let fits = spec.output.iter().any(|field| field.name == wanted && field.kind == Kind::Text && field.required);
         if fits {
             Ok(())
         } else {
             Err(format!("needs an output with `{wanted}`, step {index} ({}) has none", spec.name))
         }
+    }
+}
+
+/// Checks the input of one step, as a plan has it or as it is when its templates are rendered. Where a reference leads
+/// is a matter of the whole plan.
+///
+/// # Errors
+/// The first field at fault.
+pub fn check_input(tool: &dyn Tool, input: &Map<String, Value>, form: Form) -> Result<(), PlanError> {
+    let fields = &tool.spec().input;
+    for Field { name, kind, required, .. } in fields {
+        match input.get(name) {
+            None if *required => return Err(PlanError::field(name, format!("missing, must be {}", kind.words()))),
+            None => {}
+            Some(value) => {
+                if let Some(Misfit { path, why }) = kind.misfit(value, form) {
+                    return Err(PlanError::field(&format!("{name}{path}"), why));
+                }
+            }
+        }
+    }
+    match input.keys().find(|name| fields.iter().all(|field| field.name != **name)) {
+        Some(name) => Err(PlanError::field(name, "unknown field")),
+        None => tool.check(input, form),
     }
 }
 
@@ -99,27 +122,21 @@ pub fn named_steps(spec: &Spec, input: &Map<String, Value>) -> Vec<u32> {
 /// # Errors
 /// Names the field, one line.
 pub fn check_output(spec: &Spec, output: &Map<String, Value>) -> Result<(), String> {
-    spec.output.iter().try_for_each(|Field { name, kind, .. }| match output.get(name) {
-        None => Err(format!("the output of {} has no `{name}`", spec.name)),
-        Some(value) if !kind.admits(value) => {
-            Err(format!("the output of {} has {} as `{name}`, not {}", spec.name, codec::kind_of(value), kind.words()))
-        }
-        Some(_) => Ok(()),
+    spec.output.iter().try_for_each(|Field { name, kind, required, .. }| match output.get(name) {
+        None if *required => Err(format!("the output of {} has no `{name}`", spec.name)),
+        None => Ok(()),
+        Some(value) => match kind.misfit(value, Form::Literal) {
+            Some(Misfit { path, why }) => Err(format!("the output of {}: `{name}{path}` {why}", spec.name)),
+            None => Ok(()),
+        },
     })
-}
-
-/// A number is shown as it is, since "must be a whole number, is a number" would explain nothing.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Number(number) => number.to_string(),
-        other => codec::kind_of(other).to_owned(),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rstest::rstest;
+    use store::model::codec;
 
     const FETCH: &str = r#"{"tool":"fetch","input":{"path":"n"}}"#;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use store::files::{self, SyncFolderError, folder_of};
 
-use crate::tool::ToolError;
+use crate::error::ToolError;
 
 /// Why a file could not be published.
 #[derive(Debug, thiserror::Error)]

@@ -7,15 +7,19 @@
 //! The crate reads no environment and prints nothing; what a tool may know of its surroundings is in [`World`].
 
 mod address;
+mod attempt;
 mod builtin;
 mod check;
 mod durable;
+mod error;
 mod http;
+mod length;
 mod publish;
 mod registry;
 mod regular;
 mod replace;
 mod schema;
+mod secrets;
 mod stop;
 mod temporary;
 mod text_file;
@@ -23,16 +27,20 @@ mod tool;
 mod world;
 
 pub use address::Address;
-pub use check::{PlanCheck, check_output, check_plan, named_steps};
+pub use attempt::{Attempt, Audit, Backoff, Due, Keep, Pause, Probe};
+pub use check::{PlanCheck, check_input, check_output, check_plan, named_steps};
 pub use durable::{PublishError, make_folder, sync_folder, sync_folder_of_others};
+pub use error::ToolError;
+pub use length::{LENGTH, parse_length};
 pub use publish::{Publication, PublishSites, Published, publish};
 pub use registry::Registry;
 pub use regular::{check_appendable, check_regular, open_regular};
 pub use replace::{Content, ReplaceSites, check_replaceable, has_content, replace};
-pub use schema::{Field, Kind, schema_of};
+pub use schema::{Field, Form, Kind, Misfit, is_template, schema_of};
+pub use secrets::Secrets;
 pub use stop::Stop;
 pub use store::files::folder_of;
 pub use temporary::{is_temporary, sweep_temporaries};
 pub use text_file::read_text;
-pub use tool::{Effect, Example, Input, Outputs, Spec, Tool, ToolContext, ToolError};
+pub use tool::{Effect, Example, Input, Outputs, Spec, Tool, ToolContext};
 pub use world::{Engine, Moved, Ollama, World};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use store::limits;
 
+use crate::error::ToolError;
 use crate::regular::open_regular;
-use crate::tool::ToolError;
 
 /// The text of a regular file, byte for byte (a byte-order mark stays), which must be UTF-8.
 ///

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 pub use store::model::Effect;
-use store::model::IdempotencyKey;
+use store::model::{IdempotencyKey, PlanError};
 use store::{CrashScope, CrashSite};
 
-use crate::schema::Field;
+use crate::attempt::{Attempt, Audit, Backoff, Pause, Probe};
+use crate::error::ToolError;
+use crate::schema::{Field, Form};
 use crate::stop::Stop;
 use crate::world::World;
 
@@ -22,6 +24,22 @@ pub trait Tool: Send + Sync {
         self.spec().effect
     }
 
+    /// What the fields cannot say one by one, such as that one of two must be there. They fit [`Spec::input`].
+    ///
+    /// # Errors
+    /// The field at fault.
+    fn check(&self, _input: &Map<String, Value>, _form: Form) -> Result<(), PlanError> {
+        Ok(())
+    }
+
+    /// What a step with this input waits for before its first attempt.
+    ///
+    /// # Errors
+    /// The input names no time that there is.
+    fn wait(&self, _input: Input<'_>) -> Result<Option<Pause>, ToolError> {
+        Ok(None)
+    }
+
     /// Does one attempt of a step and returns its output, which must fit [`Spec::output`].
     ///
     /// A process may die at any instruction of it and call it again with the same key; then the outcome must be that of
@@ -30,6 +48,15 @@ pub trait Tool: Send + Sync {
     /// # Errors
     /// See [`ToolError`]: whether the step may be tried again, or the process must stop.
     fn call(&self, ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Map<String, Value>, ToolError>;
+
+    /// Asks, without changing anything, whether the effect of an earlier attempt has happened. Only for a step whose
+    /// class is [`Effect::Verifiable`].
+    ///
+    /// # Errors
+    /// See [`ToolError`]: nothing was found out.
+    fn probe(&self, _ctx: &ToolContext<'_>, _input: Input<'_>) -> Result<Probe, ToolError> {
+        Ok(Probe::Unknown(format!("{} cannot be asked what it has done", self.spec().name)))
+    }
 
     /// What a step with this input is called where people follow its progress: the tool's name, or what says more.
     fn label(&self, _input: &Map<String, Value>) -> String {
@@ -51,12 +78,9 @@ pub trait Tool: Send + Sync {
     }
 
     /// Looks at the world, without changing it, whether the effect of a finished step is still what its output
-    /// promised. The error says what is not, one line.
-    ///
-    /// # Errors
-    /// What is missing or different.
-    fn audit(&self, _ctx: &ToolContext<'_>, _input: Input<'_>, _output: &Map<String, Value>) -> Result<(), String> {
-        Ok(())
+    /// promised.
+    fn audit(&self, _ctx: &ToolContext<'_>, input: Input<'_>, _output: &Map<String, Value>) -> Audit {
+        if self.effect(input.0) == Effect::Pure { Audit::Sound } else { Audit::NotLookedAt }
     }
 }
 
@@ -75,6 +99,9 @@ pub struct Spec {
     pub output: Vec<Field>,
     /// Its own crash points, beside those that every step has.
     pub crash_points: Vec<CrashSite>,
+    /// How it is tried again where neither the plan nor the environment says so; at once and a few times, if not at
+    /// all.
+    pub retry: Option<Backoff>,
     /// A plan that shows it, and that the crash tests run.
     pub example: Example,
 }
@@ -86,6 +113,8 @@ pub struct Example {
     pub plan: String,
     /// The files that it reads: path relative to the working directory, content.
     pub files: Vec<(String, String)>,
+    /// What must be there beside the files, such as a server; without it the example cannot be run.
+    pub needs: Option<&'static str>,
 }
 
 /// What one attempt may use.
@@ -101,6 +130,8 @@ pub struct ToolContext<'a> {
     pub crash: CrashScope<'a>,
     /// Whether the process has been asked to stop. A call that may take long looks at it.
     pub stop: &'a Stop,
+    /// What is known of the attempt.
+    pub attempt: Attempt<'a>,
 }
 
 /// Committed outputs by step index.
@@ -137,28 +168,5 @@ impl<'a> Input<'a> {
         let output = outputs.get(&step).ok_or_else(|| ToolError::step(format!("step {step} has no output")))?;
         let text = output.get(wanted).and_then(Value::as_str);
         text.ok_or_else(|| ToolError::step(format!("the output of step {step} has no text `{wanted}`")))
-    }
-}
-
-/// Why an attempt did not succeed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ToolError {
-    /// This attempt failed; it is journaled, and tried again while attempts are left.
-    #[error("{0}")]
-    Step(String),
-    /// The attempt was given up since [`ToolContext::stop`] asks for it. Only for a call without effect, or before its
-    /// effect has begun: nothing needs to be found out about it.
-    #[error("given up, the process has been asked to stop")]
-    Stopped,
-    /// The disk can no longer be trusted, a sync failed. The process must stop without recording anything: the kernel
-    /// may have dropped the very pages that a second sync would report as written.
-    #[error("{0}")]
-    Poison(String),
-}
-
-impl ToolError {
-    /// A failed attempt, with what went wrong.
-    pub fn step(why: impl Into<String>) -> Self {
-        Self::Step(why.into())
     }
 }

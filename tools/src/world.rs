@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::address::Address;
+use crate::secrets::Secrets;
 
 /// Settings that hold for a whole run.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct World {
     pub unsafe_effects: bool,
     /// Who summarizes.
     pub engine: Engine,
+    /// What is put in at the moment of sending.
+    pub secrets: Secrets,
 }
 
 /// A folder that the plan names and that is elsewhere now: plans are frozen, folders are not.

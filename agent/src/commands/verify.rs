@@ -7,7 +7,7 @@ use store::audit::{Finding, audit};
 use store::model::{IdempotencyKey, StepStatus, TaskId, TaskStatus};
 use store::sqlite::SqliteReader;
 use store::{Crash, Reader, StepRow, limits, line};
-use tools::{Input, Outputs, Registry, Stop, ToolContext, World};
+use tools::{Attempt, Audit, Input, Outputs, Registry, Stop, ToolContext, World};
 
 use super::{Parts, open_for, task_id, unknown};
 use crate::config::Config;
@@ -22,6 +22,15 @@ struct Report {
     ok: bool,
     tasks: usize,
     findings: Vec<Row>,
+    /// Finished steps whose effects nobody can look at.
+    not_looked_at: Vec<Unseen>,
+}
+
+#[derive(Serialize)]
+struct Unseen {
+    task: String,
+    step: u32,
+    tool: String,
 }
 
 #[derive(Serialize)]
@@ -49,26 +58,33 @@ pub(crate) fn verify(db: &Path, task: Option<&str>, json: bool) -> Result<Exit, 
         // Rows that do not decode are among the findings.
         None => reader.tasks()?.into_iter().flatten().map(|row| row.id).collect(),
     };
+    let mut unseen = Vec::new();
     for task in &tasks {
-        match audit_world(&mut reader, db, task, &world) {
+        match audit_world(&mut reader, db, task, &world, &mut unseen) {
             Ok(found) => findings.extend(found),
             // What cannot be read has been found by the audit of the tables, and hides nothing of other tasks.
             Err(error) if error.exit() == Exit::BadStore && !findings.is_empty() => {}
             Err(error) => return Err(error),
         }
     }
-    report(findings, tasks.len(), json)
+    report(findings, unseen, tasks.len(), json)
 }
 
 /// Whether what a task did outside the database is still there. Where its home is not, nothing can be said of it.
-fn audit_world(reader: &mut SqliteReader, db: &Path, task: &TaskId, world: &World) -> Result<Vec<Finding>, Failure> {
+fn audit_world(
+    reader: &mut SqliteReader,
+    db: &Path,
+    task: &TaskId,
+    world: &World,
+    unseen: &mut Vec<Unseen>,
+) -> Result<Vec<Finding>, Failure> {
     let (row, completion) = (reader.task(task)?, Completion::of(reader, task)?);
     let Some(row) = row else { return Ok(Vec::new()) };
     let world = match home::bind(world, db, &row, completion.as_ref()) {
         Ok(bound) => bound.world,
         Err(error) => return Ok(vec![Finding { task: Some(task.clone()), step: None, what: line(&error) }]),
     };
-    let mut findings = audit_effects(reader, task, Parts::right().tools, &world)?;
+    let mut findings = audit_effects(reader, task, Parts::right().tools, &world, unseen)?;
     if let Some(completion) = completion.filter(|_| row.status == TaskStatus::Done) {
         let finding = |what| Finding { task: Some(task.clone()), step: None, what };
         findings.extend(completion.audit(reader, task, &world)?.map(finding));
@@ -82,6 +98,7 @@ fn audit_effects(
     task: &TaskId,
     tools: &Registry,
     world: &World,
+    unseen: &mut Vec<Unseen>,
 ) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
     let mut from = 0;
@@ -90,8 +107,12 @@ fn audit_effects(
         let Some(last) = page.last() else { return Ok(findings) };
         from = last.idx + 1;
         for row in page.iter().filter(|row| row.state.status == StepStatus::Done) {
-            if let Err(what) = audit_effect(reader, task, row, tools, world)? {
-                findings.push(Finding { task: Some(task.clone()), step: Some(row.idx), what });
+            match audit_effect(reader, task, row, tools, world)? {
+                Audit::Sound => {}
+                Audit::Differs(what) => findings.push(Finding { task: Some(task.clone()), step: Some(row.idx), what }),
+                Audit::NotLookedAt => {
+                    unseen.push(Unseen { task: task.to_string(), step: row.idx, tool: row.tool.clone() });
+                }
             }
         }
     }
@@ -103,27 +124,29 @@ fn audit_effect(
     row: &StepRow,
     tools: &Registry,
     world: &World,
-) -> Result<Result<(), String>, Failure> {
+) -> Result<Audit, Failure> {
     let Some(tool) = tools.find(&row.tool) else {
-        return Ok(Err(format!("this program has no tool `{}` to check it with", row.tool)));
+        return Ok(Audit::Differs(format!("this program has no tool `{}` to check it with", row.tool)));
     };
     let mut outputs = Outputs::new();
     for step in tools::named_steps(tool.spec(), &row.input).into_iter().chain([row.idx]) {
         match stored_output(reader, tools, task, step) {
             Ok(output) => outputs.insert(step, output),
             // The audit of the tables has said so already.
-            Err(Stored::Unreadable(_)) => return Ok(Ok(())),
-            Err(Stored::Wrong(why)) => return Ok(Err(format!("step {step}: {why}"))),
+            Err(Stored::Unreadable(_)) => return Ok(Audit::Sound),
+            Err(Stored::Wrong(why)) => return Ok(Audit::Differs(format!("step {step}: {why}"))),
         };
     }
-    let Some(output) = outputs.remove(&row.idx) else { return Ok(Ok(())) };
+    let Some(output) = outputs.remove(&row.idx) else { return Ok(Audit::Sound) };
     let key = IdempotencyKey::new(task.clone(), row.idx);
     let (crash, stop) = (Crash::off(), Stop::default());
-    let ctx = ToolContext { key: &key, world, outputs: &outputs, crash: crash.scope(Some(row.idx)), stop: &stop };
+    let attempt = Attempt::first(tool.effect(&row.input));
+    let crash = crash.scope(Some(row.idx));
+    let ctx = ToolContext { key: &key, world, outputs: &outputs, crash, stop: &stop, attempt };
     Ok(tool.audit(&ctx, Input(&row.input), &output))
 }
 
-fn report(findings: Vec<Finding>, tasks: usize, json: bool) -> Result<Exit, Failure> {
+fn report(findings: Vec<Finding>, unseen: Vec<Unseen>, tasks: usize, json: bool) -> Result<Exit, Failure> {
     let exit = if findings.is_empty() { Exit::Done } else { Exit::Findings };
     let mut out = Output::new();
     if json {
@@ -132,8 +155,12 @@ fn report(findings: Vec<Finding>, tasks: usize, json: bool) -> Result<Exit, Fail
             step: finding.step,
             what: finding.what,
         });
-        out.pretty(&Report { schema: 1, ok: exit == Exit::Done, tasks, findings: rows.collect() })?;
-    } else if findings.is_empty() {
+        let (ok, findings) = (exit == Exit::Done, rows.collect());
+        out.pretty(&Report { schema: 1, ok, tasks, findings, not_looked_at: unseen })?;
+        out.finish()?;
+        return Ok(exit);
+    }
+    if findings.is_empty() {
         out.line(&format!("{tasks} task{}: database, journal and artifacts agree", if tasks == 1 { "" } else { "s" }))?;
     } else {
         for finding in findings {
@@ -144,6 +171,9 @@ fn report(findings: Vec<Finding>, tasks: usize, json: bool) -> Result<Exit, Fail
             };
             out.line(&format!("{place}: {}", finding.what))?;
         }
+    }
+    for Unseen { task, step, tool } in unseen {
+        out.line(&format!("not looked at: task `{task}`, step {step}: {tool} cannot look at its effect"))?;
     }
     out.finish()?;
     Ok(exit)

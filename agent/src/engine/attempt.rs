@@ -7,7 +7,7 @@ use store::crash::{AFTER_COMMIT, AFTER_EFFECT, BEFORE_EFFECT};
 use store::machine::Command;
 use store::model::{Failure, IdempotencyKey};
 use store::{ErrorKind, SessionError, limits, line};
-use tools::{Effect, Input, Spec, ToolContext, ToolError};
+use tools::{Attempt as ToolAttempt, Effect, Input, Spec, ToolContext, ToolError};
 
 use super::prepared::Prepared;
 use super::{EngineError, Runner};
@@ -47,7 +47,12 @@ impl Runner<'_, '_> {
         points.point(AFTER_EFFECT);
         let result = match result {
             Ok(output) => check_output(prepared.tool.spec(), &output).map(|()| output),
-            Err(ToolError::Step(why)) => Err(why),
+            Err(
+                ToolError::Step(why)
+                | ToolError::Transient { why, .. }
+                | ToolError::Permanent(why)
+                | ToolError::Unknown { why, .. },
+            ) => Err(why),
             Err(ToolError::Stopped) => return self.release(step),
             Err(source @ ToolError::Poison(_)) => return Err(EngineError::Tool { step, source }),
         };
@@ -112,7 +117,8 @@ impl Runner<'_, '_> {
 
     pub(super) fn context<'c>(&'c self, key: &'c IdempotencyKey, prepared: &'c Prepared) -> ToolContext<'c> {
         let crash = self.crash.scope(Some(prepared.step.idx));
-        ToolContext { key, world: &self.settings.world, outputs: &prepared.outputs, crash, stop: self.stop }
+        let attempt = ToolAttempt::first(prepared.tool.effect(&prepared.step.input));
+        ToolContext { key, world: &self.settings.world, outputs: &prepared.outputs, crash, stop: self.stop, attempt }
     }
 }
 

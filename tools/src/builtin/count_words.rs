@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use crate::error::ToolError;
 use crate::publish::digest;
 use crate::schema::{Field, Kind};
 use crate::text_file::read_text;
-use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
+use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext};
 use crate::world::World;
 
 pub(super) struct CountWords;
@@ -24,6 +25,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
         Field::new("words", Kind::Count, "how many words there are, as white space separates them"),
     ],
     crash_points: vec![],
+    retry: None,
     example: Example {
         plan: r#"{"goal": "Count the words of two notes", "steps": [
             {"tool": "count_words", "input": {"path": "inbox/a.txt"}},
@@ -33,6 +35,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
             ("inbox/a.txt".into(), "two words\n".into()),
             ("inbox/über.txt".into(), "Grüße aus 東京 🗼\n".into()),
         ],
+        needs: None,
     },
 });
 

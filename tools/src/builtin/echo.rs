@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use crate::error::ToolError;
 use crate::schema::{Field, Kind};
-use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
+use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext};
 
 pub(super) struct Echo;
 
@@ -16,12 +17,14 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
     input: vec![Field::new("value", Kind::Any, "what to return")],
     output: vec![Field::new("value", Kind::Any, "the input value")],
     crash_points: vec![],
+    retry: None,
     example: Example {
         plan: r#"{"goal": "Say one thing twice", "steps": [
             {"tool": "echo", "input": {"value": 1}},
             {"tool": "echo", "input": {"value": {"two": [2, "zwei", "二"]}}}]}"#
             .into(),
         files: vec![],
+        needs: None,
     },
 });
 

@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use crate::error::ToolError;
 use crate::publish::digest;
 use crate::schema::{Field, Kind};
 use crate::text_file::read_text;
-use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
+use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext};
 use crate::world::World;
 
 pub(super) struct Fetch;
@@ -24,10 +25,12 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
         Field::new("text", Kind::Text, "the text, byte for byte"),
     ],
     crash_points: vec![],
+    retry: None,
     example: Example {
         plan: r#"{"goal": "Read the notes", "steps": [{"tool": "fetch", "input": {"path": "input/notes.txt"}}]}"#
             .into(),
         files: vec![("input/notes.txt".into(), "Grüße aus 東京 🗼\nsecond line\n".into())],
+        needs: None,
     },
 });
 

@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 use store::model::codec;
 
+use crate::error::ToolError;
 use crate::http;
 use crate::schema::{Field, Kind};
 use crate::stop::Stop;
-use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
+use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext};
 use crate::world::{Engine, Ollama};
 
 pub(super) struct Summarize;
@@ -23,12 +24,14 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
         Field::new("summary", Kind::Text, "the summary"),
     ],
     crash_points: vec![],
+    retry: None,
     example: Example {
         plan: r#"{"goal": "Summarize the notes", "steps": [
             {"tool": "fetch", "input": {"path": "input/notes.txt"}},
             {"tool": "summarize", "input": {"from": 0}}]}"#
             .into(),
         files: vec![("input/notes.txt".into(), "\n  first  \n\nsecond\nthird\nfourth is left out\n".into())],
+        needs: None,
     },
 });
 

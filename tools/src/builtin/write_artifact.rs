@@ -8,11 +8,13 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 use store::CrashSite;
 
+use crate::attempt::Audit;
 use crate::durable::make_folder;
+use crate::error::ToolError;
 use crate::publish::{Publication, PublishSites, Published, publish};
 use crate::schema::{Field, Kind};
 use crate::temporary::sweep_temporaries;
-use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext, ToolError};
+use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext};
 
 pub(super) struct WriteArtifact;
 
@@ -33,6 +35,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
         Field::new("path", Kind::Text, "the file, relative to the task's home"),
     ],
     crash_points: vec![SITES.written, SITES.linked, SITES.deduplicated, SITES.published],
+    retry: None,
     example: Example {
         plan: r#"{"goal": "Publish a summary of the notes", "steps": [
             {"tool": "fetch", "input": {"path": "input/notes.txt"}},
@@ -40,6 +43,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
             {"tool": "write_artifact", "input": {"from": 1}}]}"#
             .into(),
         files: vec![("input/notes.txt".into(), "Restart Lab\nkills agents\nand brings them back\n".into())],
+        needs: None,
     },
 });
 
@@ -75,24 +79,29 @@ impl Tool for WriteArtifact {
         Ok(sweep_temporaries(&ctx.world.at(&ctx.world.artifacts), &ctx.key.file_stem())?)
     }
 
-    fn audit(&self, ctx: &ToolContext<'_>, input: Input<'_>, output: &Map<String, Value>) -> Result<(), String> {
-        let summary = input.from("from", ctx.outputs, "summary").map_err(|error| error.to_string())?;
-        let path = ctx.world.at(Path::new(output.get("path").and_then(Value::as_str).unwrap_or_default()));
-        let found = fs::read(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => format!("the artifact {} is missing", path.display()),
-            _ => format!("the artifact {}: {error}", path.display()),
-        })?;
-        let shown = path.display();
-        if path.file_name().is_some_and(|name| name == UNSAFE_LOG) {
-            let block = block(summary);
-            let times = String::from_utf8_lossy(&found).matches(&block).count();
-            return if times == 1 { Ok(()) } else { Err(format!("the report stands {times} times in {shown}")) };
-        }
-        if [summary.as_bytes(), older(summary).as_bytes()].contains(&found.as_slice()) {
-            Ok(())
-        } else {
-            Err(format!("the artifact {shown} has other content"))
-        }
+    fn audit(&self, ctx: &ToolContext<'_>, input: Input<'_>, output: &Map<String, Value>) -> Audit {
+        look(ctx, input, output).into()
+    }
+}
+
+/// Whether the file is still there, with the summary in it.
+fn look(ctx: &ToolContext<'_>, input: Input<'_>, output: &Map<String, Value>) -> Result<(), String> {
+    let summary = input.from("from", ctx.outputs, "summary").map_err(|error| error.to_string())?;
+    let path = ctx.world.at(Path::new(output.get("path").and_then(Value::as_str).unwrap_or_default()));
+    let found = fs::read(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("the artifact {} is missing", path.display()),
+        _ => format!("the artifact {}: {error}", path.display()),
+    })?;
+    let shown = path.display();
+    if path.file_name().is_some_and(|name| name == UNSAFE_LOG) {
+        let block = block(summary);
+        let times = String::from_utf8_lossy(&found).matches(&block).count();
+        return if times == 1 { Ok(()) } else { Err(format!("the report stands {times} times in {shown}")) };
+    }
+    if [summary.as_bytes(), older(summary).as_bytes()].contains(&found.as_slice()) {
+        Ok(())
+    } else {
+        Err(format!("the artifact {shown} has other content"))
     }
 }
 

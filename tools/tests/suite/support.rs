@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 use store::model::{IdempotencyKey, TaskId};
 use store::{Crash, CrashSite};
 use tempfile::TempDir;
-use tools::{Engine, Input, Outputs, PublishSites, Registry, Stop, ToolContext, ToolError, World};
+use tools::{
+    Attempt, Effect, Engine, Input, Outputs, PublishSites, Registry, Secrets, Stop, ToolContext, ToolError, World,
+};
 
 /// A folder in memory where there is one, so that syncing costs nothing.
 pub(crate) fn folder() -> TempDir {
@@ -39,6 +41,7 @@ pub(crate) fn world(folder: &Path) -> World {
         artifacts: folder.join("artifacts"),
         unsafe_effects: false,
         engine: Engine::Stub,
+        secrets: Secrets::default(),
     }
 }
 
@@ -61,7 +64,14 @@ pub(crate) fn call(
     crash: &Crash,
 ) -> Result<Map<String, Value>, ToolError> {
     let (key, input) = (key(), object(input));
-    let ctx = ToolContext { key: &key, world, outputs, crash: crash.scope(Some(2)), stop: &Stop::default() };
+    let ctx = ToolContext {
+        key: &key,
+        world,
+        outputs,
+        crash: crash.scope(Some(2)),
+        stop: &Stop::default(),
+        attempt: Attempt::first(Effect::Keyed),
+    };
     let tools = Registry::builtin();
     let tool = tools.find(tool).unwrap();
     let output = tool.call(&ctx, Input(&input))?;

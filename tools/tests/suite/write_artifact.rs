@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Map, Value, json};
 use store::Crash;
-use tools::{Input, Stop, ToolContext, World};
+use tools::{Attempt, Audit, Effect, Input, Stop, ToolContext, World};
 
 use crate::support::{call, folder, from_0, key, names, object, outputs, world};
 
@@ -14,8 +14,19 @@ fn publish(world: &World, summary: &str) -> Map<String, Value> {
 
 fn audit(world: &World, summary: &str, output: &Map<String, Value>) -> Result<(), String> {
     let (key, outputs, crash, input) = (key(), outputs(json!({ "summary": summary })), Crash::off(), object(from_0()));
-    let ctx = ToolContext { key: &key, world, outputs: &outputs, crash: crash.scope(None), stop: &Stop::default() };
-    tools::Registry::builtin().find("write_artifact").unwrap().audit(&ctx, Input(&input), output)
+    let ctx = ToolContext {
+        key: &key,
+        world,
+        outputs: &outputs,
+        crash: crash.scope(None),
+        stop: &Stop::default(),
+        attempt: Attempt::first(Effect::Keyed),
+    };
+    match tools::Registry::builtin().find("write_artifact").unwrap().audit(&ctx, Input(&input), output) {
+        Audit::Sound => Ok(()),
+        Audit::Differs(why) => Err(why),
+        Audit::NotLookedAt => panic!("a file can be looked at"),
+    }
 }
 
 #[test]
@@ -83,8 +94,14 @@ fn a_sweep_of_the_step_removes_its_leftovers_only() {
         fs::write(world.artifacts.join(name), "half").unwrap();
     }
     let (key, none, crash) = (key(), tools::Outputs::new(), Crash::off());
-    let ctx =
-        ToolContext { key: &key, world: &world, outputs: &none, crash: crash.scope(Some(2)), stop: &Stop::default() };
+    let ctx = ToolContext {
+        key: &key,
+        world: &world,
+        outputs: &none,
+        crash: crash.scope(Some(2)),
+        stop: &Stop::default(),
+        attempt: Attempt::first(Effect::Keyed),
+    };
     tools::Registry::builtin().find("write_artifact").unwrap().sweep(&ctx).unwrap();
     assert_eq!(names(&world.artifacts), [".t1-1.999999.tmp", "t1-2.md"]);
 }
