@@ -203,6 +203,14 @@ impl Running {
         self.deadline.saturating_sub(self.age())
     }
 
+    /// Whether the process has this library in it; a process that has ended has nothing.
+    #[must_use]
+    pub fn has_mapped(&self, library: &Path) -> bool {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.group.id())).unwrap_or_default();
+        // The name may be a link, so that the kernel knows it by another one in the same folder.
+        library.canonicalize().is_ok_and(|library| maps.contains(&*library.to_string_lossy()))
+    }
+
     /// Sends a signal to the process alone.
     pub fn signal(&self, signal: Signal) {
         // Fails only where the process has ended, which the outcome tells.
@@ -363,6 +371,17 @@ mod tests {
         let outcome = finish("sleep 60", Duration::from_millis(30));
         assert_eq!(outcome.ended, Ended::Hung);
         assert!(outcome.ended_at - outcome.started_at < 10.0);
+    }
+
+    #[test]
+    fn a_library_that_is_in_the_process_is_seen_and_another_is_not() {
+        let (dir, target) = shell("sleep 60");
+        let mut running = Launch::new(&target, [], dir.path(), &dir.path().join("p")).start().expect("start");
+        running.ended_within(Duration::from_millis(50));
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", running.group.id())).expect("maps");
+        let mapped = maps.lines().find_map(|line| line.split_once('/')).map(|(_, path)| format!("/{path}"));
+        assert!(running.has_mapped(Path::new(&mapped.expect("a file"))));
+        assert!(!running.has_mapped(&std::env::current_exe().expect("this program")));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod aim;
 mod baseline;
+mod clock;
 mod commands;
 mod control;
 mod drift;
@@ -33,7 +34,7 @@ use crate::play::prepared::Prepared;
 use crate::play::scenario::Scenario;
 
 /// Every method, in the order in which they run.
-pub const ALL: [Method; 20] = [
+pub const ALL: [Method; 21] = [
     baseline::METHOD,
     points::METHOD,
     nested::METHOD,
@@ -42,6 +43,7 @@ pub const ALL: [Method; 20] = [
     race::METHOD,
     neighbours::METHOD,
     drift::METHOD,
+    clock::METHOD,
     rerun::METHOD,
     poison::METHOD,
     observe::METHOD,
@@ -66,12 +68,21 @@ pub fn why_not(method: &Method, target: &Target, case: &PlanCase) -> Option<&'st
     }
 }
 
-/// A method's scenarios for a plan; none where [`why_not`] says so.
+/// Why a method has nothing to do with a case that is made ready.
+#[must_use]
+pub fn why_not_ready(method: &Method, ready: &Prepared) -> Option<&'static str> {
+    match method.name {
+        "clock" if ready.case.example_of.is_none() => ready.clock.stands(),
+        _ => why_not(method, &ready.lab.target, &ready.case),
+    }
+}
+
+/// A method's scenarios for a plan; none where [`why_not_ready`] says so.
 ///
 /// # Errors
 /// The lab's own failures.
 pub fn scenarios_for(method: &Method, ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
-    match why_not(method, &ready.lab.target, &ready.case) {
+    match why_not_ready(method, ready) {
         Some(_) => Ok(Vec::new()),
         None => (method.scenarios)(ready),
     }

@@ -2,6 +2,7 @@
 //! recordings have shown.
 
 pub mod ask;
+pub mod clock;
 pub mod company;
 pub mod discover;
 pub mod method;

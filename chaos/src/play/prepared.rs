@@ -11,6 +11,7 @@ use crate::look::evidence::{Baseline, Evidence, Expect, TaskEnd};
 use crate::look::lab::Lab;
 use crate::look::snapshot::Snapshot;
 use crate::look::tables::Tables;
+use crate::play::clock::Clock;
 use crate::play::discover::{Discovery, discover};
 use crate::play::stage::{Left, Stage};
 use crate::schedule::{CallPoint, CrashPoint};
@@ -27,6 +28,8 @@ pub struct Prepared {
     pub second: Evidence,
     /// The crash points.
     pub discovery: Discovery,
+    /// Whether the agent can be shown another time.
+    pub clock: Clock,
     /// The folder after `create`, where that is the same every time.
     created: Option<Left>,
     of_tasks: Mutex<BTreeMap<Vec<String>, Arc<Baseline>>>,
@@ -57,12 +60,18 @@ impl Prepared {
         let discovery =
             if sound { discover(lab, case, created.as_ref(), jobs)? } else { Discovery::of_contract(case.steps.len()) };
         baseline.between.clone_from(&discovery.between);
+        let clock = if sound && case.example_of.is_none() {
+            Clock::find(lab, case, created.as_ref())?
+        } else {
+            Clock::Stands("it was not tried")
+        };
         Ok(Self {
             lab: Arc::clone(lab),
             case: Arc::clone(case),
             baseline,
             second,
             discovery,
+            clock,
             created,
             of_tasks: Mutex::default(),
         })

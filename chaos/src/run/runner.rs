@@ -288,7 +288,7 @@ impl<'a> Run<'a> {
     fn note_not_applicable(&mut self, method: &Method, prepared: &[Arc<Prepared>]) {
         let mut plans: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for ready in prepared {
-            if let Some(why) = method::why_not(method, &self.lab.target, &ready.case) {
+            if let Some(why) = method::why_not_ready(method, ready) {
                 plans.entry(why).or_default().push(&ready.case.name);
             }
         }
