@@ -39,7 +39,7 @@ fn words(event: &Event) -> String {
             Wait::Approval { expires: Some(end) } => {
                 format!("step {step} asks, and waits for an answer until {}", utc(*end))
             }
-            Wait::Approval { .. } | Wait::Answered => format!("step {step} asks, and waits for an answer"),
+            Wait::Approval { .. } => format!("step {step} asks, and waits for an answer"),
         },
         Event::AnswerGiven { step, answer, rejected, by, why, .. } => {
             let answer = if *rejected { "refuses".to_owned() } else { format!("answers {answer}") };

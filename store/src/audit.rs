@@ -279,15 +279,15 @@ fn compare_step<'a>(
 
 /// What an attempt of a step goes by, beside its count.
 fn in_words(state: &StepState) -> String {
-    let StepState { wait, intent, unknown, .. } = state;
+    let StepState { wait, intent, unknown, answered, .. } = state;
     let wait = match wait {
         None => "waits for nothing".to_owned(),
         Some(Wait::Until(due)) => format!("waits until {}", due.as_seconds()),
         Some(Wait::Approval { expires: None }) => "waits for an answer".to_owned(),
         Some(Wait::Approval { expires: Some(end) }) => format!("waits for an answer until {}", end.as_seconds()),
-        Some(Wait::Answered) => "was answered".to_owned(),
     };
     let intent = intent.map_or("nothing".to_owned(), |intent| format!("{} {}", intent.effect, intent.digest));
     let known = if *unknown { "unknown" } else { "known" };
-    format!("{wait}, intends {intent}, earlier outcome {known}")
+    let answer = if *answered { ", was answered" } else { "" };
+    format!("{wait}, intends {intent}, earlier outcome {known}{answer}")
 }

@@ -1,6 +1,7 @@
 //! What can be planted. Each bug must be found, or the model is blind.
 
 use crate::claims;
+use crate::config::Config;
 
 /// A mistake that somebody could make in the machine, the loop or a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,11 +56,37 @@ pub(crate) enum Bug {
     ReleasedCounted,
     /// The completion does its effect before anything says that it was begun.
     CompletionUnrecorded,
+    /// What nobody can find out about is recovered like what has a key.
+    OnceAsKeyed,
+    /// A receiver that could be asked is not.
+    SendsUnasked,
+    /// A receiver that does not know is taken at the word that it has not happened.
+    UnknownForAbsent,
+    /// An attempt is given up in order although its effect may have happened.
+    ReleasedLate,
+    /// A lost reply is taken for an attempt that has done nothing.
+    LostIsNothing,
+    /// "It is there already" is taken for a failure though it may be our own.
+    ExistsIsFailure,
+    /// Another input is sent under the digest of the first.
+    DigestNotCompared,
+    /// A later plan's class replaces the first.
+    ClassReplaced,
+    /// The time of the next attempt is known to the process alone.
+    DueInMemory,
+    /// A run begins though a person has to speak first.
+    AnnouncesInVain,
+    /// A cancelled task leaves the attempt of a dead run open.
+    CancelLeavesOpen,
+    /// A second answer is taken.
+    AnsweredTwice,
+    /// An answer is used for whatever the step does by then.
+    AnswerBoundToNothing,
 }
 
 impl Bug {
     /// All of them.
-    pub(crate) const ALL: [Self; 25] = [
+    pub(crate) const ALL: [Self; 38] = [
         Self::NoRecovery,
         Self::RecoveryBeforeLock,
         Self::RecoveryApart,
@@ -85,7 +112,37 @@ impl Bug {
         Self::JournalApart,
         Self::ReleasedCounted,
         Self::CompletionUnrecorded,
+        Self::OnceAsKeyed,
+        Self::SendsUnasked,
+        Self::UnknownForAbsent,
+        Self::ReleasedLate,
+        Self::LostIsNothing,
+        Self::ExistsIsFailure,
+        Self::DigestNotCompared,
+        Self::ClassReplaced,
+        Self::DueInMemory,
+        Self::AnnouncesInVain,
+        Self::CancelLeavesOpen,
+        Self::AnsweredTwice,
+        Self::AnswerBoundToNothing,
     ];
+
+    /// The world in which it does harm.
+    pub(crate) fn world(self) -> Config {
+        let world = match self {
+            Self::OnceAsKeyed
+            | Self::ReleasedLate
+            | Self::LostIsNothing
+            | Self::ClassReplaced
+            | Self::AnnouncesInVain
+            | Self::CancelLeavesOpen => Config::ONCE,
+            Self::SendsUnasked | Self::UnknownForAbsent => Config::VERIFIABLE,
+            Self::ExistsIsFailure | Self::DigestNotCompared | Self::DueInMemory => Config::KEYED,
+            Self::AnsweredTwice | Self::AnswerBoundToNothing => Config::ASKS,
+            _ => Config::FULL,
+        };
+        world.with(self)
+    }
 
     /// Its name on the command line: `NoRecovery` is `no-recovery`.
     pub(crate) fn name(self) -> String {
@@ -122,6 +179,17 @@ impl Bug {
             Self::KeyPerAttempt => claims::EFFECT_ONCE,
             Self::EffectBeforeStart | Self::CompletionUnrecorded => claims::EFFECT_IN_ATTEMPT,
             Self::ErrorsOnlyCounted | Self::BeginCounted => claims::ATTEMPTS_ARE_STARTS,
+            Self::OnceAsKeyed
+            | Self::SendsUnasked
+            | Self::UnknownForAbsent
+            | Self::ReleasedLate
+            | Self::LostIsNothing => claims::EFFECT_ONCE,
+            Self::ExistsIsFailure => claims::FAILURE_ADMITS,
+            Self::DigestNotCompared => claims::SAME_INPUT,
+            Self::ClassReplaced => claims::CLASS_HELD,
+            Self::DueInMemory => claims::NOT_EARLY,
+            Self::AnnouncesInVain | Self::CancelLeavesOpen | Self::AnsweredTwice => claims::BALANCED,
+            Self::AnswerBoundToNothing => claims::AGREED_TO,
             Self::FailEarly | Self::LimitOneMore | Self::LimitOneLess => claims::LIMIT_KEPT,
         }
     }

@@ -41,7 +41,7 @@ impl Model for World {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let counts = |property: &Property<Self>| self.only.is_none_or(|only| only == property.name);
-        claims::all().into_iter().filter(counts).collect()
+        claims::all(&self.config).into_iter().filter(counts).collect()
     }
 }
 

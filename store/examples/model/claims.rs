@@ -1,9 +1,10 @@
 //! What must hold in every state, and what must be reached in some.
 
 use stateright::Property;
-use store::model::{StepStatus, TaskStatus};
+use store::model::{Effect, StepStatus, TaskStatus};
 
 use crate::check::World;
+use crate::config::Config;
 use crate::process::{Action, Pc, act, progress};
 use crate::state::State;
 
@@ -18,6 +19,11 @@ pub(crate) const ATTEMPTS_ARE_STARTS: &str = "attempts are starts";
 pub(crate) const LIMIT_KEPT: &str = "a task fails at the limit, no sooner and no later";
 pub(crate) const ONE_AT_A_TIME: &str = "one runner at a time changes the task";
 pub(crate) const RECOVERY_STABLE: &str = "recovery is idempotent";
+pub(crate) const SAME_INPUT: &str = "what has happened is not asked for with another input";
+pub(crate) const CLASS_HELD: &str = "the class that was named first holds";
+pub(crate) const FAILURE_ADMITS: &str = "a task that fails says so where its effect has happened";
+pub(crate) const NOT_EARLY: &str = "nobody is asked again before the time at which they wanted to be";
+pub(crate) const AGREED_TO: &str = "what needs an answer is done as it was agreed to";
 pub(crate) const NO_DEAD_END: &str = "an open task can be brought to its end";
 pub(crate) const RUNS_END: &str = "runs do not hinder each other for ever";
 
@@ -28,8 +34,18 @@ const LONGEST_WAY: u32 = 120;
 
 type Claim = Property<World>;
 
-/// Every claim.
-pub(crate) fn all() -> Vec<Claim> {
+/// Every claim about a world of this kind.
+pub(crate) fn all(config: &Config) -> Vec<Claim> {
+    let reached = match config.effect {
+        None => reached_under_keys(),
+        Some(_) if config.asks => reached_with_questions(),
+        Some(effect) => reached_by_class(effect),
+    };
+    always().into_iter().chain(reached).collect()
+}
+
+/// What must hold in every world.
+pub(crate) fn always() -> Vec<Claim> {
     vec![
         Claim::always(EFFECT_ONCE, |_, state| state.effects.iter().all(|effect| effect.happened() <= 1)),
         Claim::always(EFFECT_IN_ATTEMPT, effect_in_attempt),
@@ -42,8 +58,18 @@ pub(crate) fn all() -> Vec<Claim> {
         Claim::always(LIMIT_KEPT, limit_kept),
         Claim::always(ONE_AT_A_TIME, one_at_a_time),
         Claim::always(RECOVERY_STABLE, |_, state| !state.history.unstable),
+        Claim::always(SAME_INPUT, |_, state| !state.history.doubled),
+        Claim::always(CLASS_HELD, |_, state| state.journal.class_held),
+        Claim::always(FAILURE_ADMITS, |_, state| !state.history.concealed),
+        Claim::always(NOT_EARLY, |_, state| !state.history.early),
+        Claim::always(AGREED_TO, |_, state| !state.history.misused),
         Claim::always(NO_DEAD_END, no_dead_end),
         Claim::always(RUNS_END, |_, state| state.tables.fence <= MOST_RUNS),
+    ]
+}
+
+fn reached_under_keys() -> Vec<Claim> {
+    vec![
         Claim::sometimes("done after a crash", |world, state| {
             done(state) && state.left.crashes < world.config.faults.crashes
         }),
@@ -68,6 +94,39 @@ pub(crate) fn all() -> Vec<Claim> {
         }),
         Claim::sometimes("somebody's retry comes second", |_, state| state.history.beaten),
         Claim::sometimes("a stale holder is fenced", |_, state| state.history.fenced),
+    ]
+}
+
+fn reached_by_class(effect: Effect) -> Vec<Claim> {
+    let mut claims = vec![
+        Claim::sometimes("done after all that can go wrong with an effect", |world, state| {
+            let (left, at_first) = (state.left, world.config.faults);
+            let deferred = at_first.deferrals == 0 || left.deferrals < at_first.deferrals;
+            done(state) && deferred && left.lost < at_first.lost && left.upgrades == 0
+        }),
+        Claim::sometimes("in doubt", |_, state| state.tables.task == TaskStatus::InDoubt),
+        Claim::sometimes("done after a person's word", |_, state| done(state) && state.history.resolved),
+        Claim::sometimes("somebody's word comes second", |_, state| state.history.beaten),
+        Claim::sometimes("cancelled", |_, state| state.tables.task == TaskStatus::Cancelled),
+        Claim::sometimes("failed for good", |_, state| {
+            state.tables.task == TaskStatus::Failed && !state.journal.at_limit
+        }),
+    ];
+    if effect != Effect::Once {
+        claims.push(Claim::sometimes("failed, and said to have its effect perhaps", |_, state| state.history.admitted));
+    }
+    claims
+}
+
+fn reached_with_questions() -> Vec<Claim> {
+    vec![
+        Claim::sometimes("done after an upgrade and a crash", |_, state| {
+            done(state) && state.left.upgrades == 0 && state.left.crashes == 0
+        }),
+        Claim::sometimes("asked anew since what is shown has changed", |_, state| state.history.asked_anew),
+        Claim::sometimes("somebody's answer comes second", |_, state| state.history.beaten),
+        Claim::sometimes("waits for its time", |_, state| state.tables.load().current.due().is_some()),
+        Claim::sometimes("cancelled", |_, state| state.tables.task == TaskStatus::Cancelled),
     ]
 }
 
@@ -105,7 +164,7 @@ fn limit_kept(world: &World, state: &State) -> bool {
     let places = state.tables.places();
     let failed = places.iter().filter(|step| step.status == StepStatus::Failed);
     places.iter().all(|place| place.attempts_charged() <= limit)
-        && failed.clone().all(|step| step.attempts_charged() == limit)
+        && failed.clone().all(|step| step.attempts_charged() == limit || !state.journal.at_limit)
         && failed.count() == usize::from(state.tables.task == TaskStatus::Failed)
 }
 
@@ -121,6 +180,9 @@ fn no_dead_end(world: &World, state: &State) -> bool {
     for _ in 0..LONGEST_WAY {
         if state.tables.task.is_over() {
             return true;
+        }
+        if state.promised > state.now {
+            state.now += 1;
         }
         let free = |who: &u8| matches!(state.runners[usize::from(*who)].pc, Pc::Idle | Pc::Looked(_));
         let who = state.lock.or_else(|| (0..world.config.runners).find(free)).unwrap_or(0);

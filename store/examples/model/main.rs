@@ -7,6 +7,7 @@
 mod bug;
 mod check;
 mod claims;
+mod command;
 mod config;
 mod process;
 mod sabotage;
@@ -27,9 +28,7 @@ use crate::bug::Bug;
 use crate::check::{World, counterexample, explore};
 use crate::config::Config;
 
-/// Fewer states than this, and the model has lost something that it used to try.
-const FULL_STATES: usize = 2_000_000;
-/// See [`FULL_STATES`]; for each of the deep worlds.
+/// Fewer states than this in each of the deep worlds, and the model has lost something that it used to try.
 const DEEP_STATES: usize = 1_500_000;
 
 fn main() -> ExitCode {
@@ -37,13 +36,15 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let (text, good) = match words[..] {
         [] => {
-            let (honest, holds) = world(Config::FULL, FULL_STATES);
+            let worlds = Config::EVERY.map(|(name, config, states)| world(name, config, states));
+            let honest: String = worlds.iter().map(|world| world.0.as_str()).collect();
             // In a world that is broken already, nothing tells which bug broke what.
-            let (bugs, found) = if holds { bugs(Config::FULL) } else { (String::new(), false) };
+            let holds = worlds.iter().all(|world| world.1);
+            let (bugs, found) = if holds { bugs() } else { (String::new(), false) };
             (honest + &bugs, found)
         }
         ["--deep"] => {
-            let worlds = Config::DEEP.map(|config| world(config, DEEP_STATES));
+            let worlds = Config::DEEP.map(|config| world("deep", config, DEEP_STATES));
             (worlds.iter().map(|world| world.0.as_str()).collect(), worlds.iter().all(|world| world.1))
         }
         ["--bug", name] => one_bug(name),
@@ -55,23 +56,18 @@ fn main() -> ExitCode {
 }
 
 /// Explores what ships.
-fn world(config: Config, at_least: usize) -> (String, bool) {
+fn world(name: &str, config: Config, at_least: usize) -> (String, bool) {
     let explored = explore(config);
-    let Config { runners, steps, max_attempts, faults, .. } = config;
+    let Config { runners, steps, max_attempts, .. } = config;
     let mut text = format!(
-        "runners {runners}, steps {steps}, attempts {max_attempts}; \
-         at most: crashes {}, errors {}, stops {}, lost locks {}, retries {}\n\
+        "{name}: runners {runners}, steps {steps}, attempts {max_attempts}; at most: {}\n\
          {} states by {} actions in {:.1} s\n",
-        faults.crashes,
-        faults.errors,
-        faults.stops,
-        faults.expiries,
-        faults.retries,
+        config.faults,
         explored.states,
         explored.actions,
         explored.took.as_secs_f64(),
     );
-    for property in claims::all() {
+    for property in claims::all(&config) {
         let name = property.name;
         let says = match property.expectation {
             Expectation::Sometimes if explored.missed.contains(&name) => "NOT REACHED",
@@ -94,17 +90,17 @@ fn world(config: Config, at_least: usize) -> (String, bool) {
 }
 
 /// Looks for every planted bug.
-fn bugs(config: Config) -> (String, bool) {
+fn bugs() -> (String, bool) {
     let (start, mut good) = (Instant::now(), true);
     let mut text = "planted bugs, and the shortest way to what each breaks:\n".to_owned();
     for bug in Bug::ALL {
-        let found = counterexample(World { config: config.with(bug), only: None });
+        let found = counterexample(World { config: bug.world(), only: None });
         let caught = found.as_ref().is_some_and(|found| found.broken.contains(&bug.breaks()));
         good &= caught;
         let (length, broken) = found.map_or((0, Vec::new()), |found| (found.actions.len(), found.broken));
         let says = if caught { "caught" } else { "MISSED" };
         let _infallible =
-            writeln!(text, "  {says:<11}  {:<21} in {length:>2} actions: {}", bug.name(), broken.join("; "));
+            writeln!(text, "  {says:<11}  {:<23} in {length:>2} actions: {}", bug.name(), broken.join("; "));
     }
     let _infallible = writeln!(text, "{} bugs in {:.1} s", Bug::ALL.len(), start.elapsed().as_secs_f64());
     (text, good)
@@ -116,7 +112,7 @@ fn one_bug(name: &str) -> (String, bool) {
         let names: Vec<String> = Bug::ALL.into_iter().map(Bug::name).collect();
         return (format!("there is no bug `{name}`; there are {}\n", names.join(", ")), false);
     };
-    let config = Config::FULL.with(bug);
+    let config = bug.world();
     match counterexample(World { config, only: None }) {
         Some(found) => (trace::render(&config, &found), true),
         None => (format!("the bug `{name}` breaks nothing\n"), false),

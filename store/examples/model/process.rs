@@ -5,16 +5,16 @@
 
 use std::fmt;
 
-use store::machine::{Budget, Command, Illegal, Next, Refused, decide, next};
-use store::model::{Event, Failure, RunId, StepStatus, TaskId, TaskState, TaskStatus, Terms, Timestamp};
+use store::machine::{Command, Illegal, Next, Refused, decide, next};
+use store::model::{Effect, Event, RunId, StepStatus, TaskId, TaskState, TaskStatus, Timestamp};
 use store::{Commit, Fence, FencingToken};
 
+use crate::command::command;
 use crate::config::Config;
 use crate::sabotage::{self, Planted};
 use crate::state::{Guard, Runner, State};
 
 pub(crate) const TOOL: &str = "tool";
-pub(crate) const NOW: Timestamp = Timestamp::from_micros(0);
 
 /// What a process was started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +23,10 @@ pub(crate) enum Job {
     Run,
     /// `agent retry`
     Retry,
+    /// `agent approve` or `agent resolve`, by somebody who looks what has happened and says so.
+    Speak,
+    /// `agent cancel`
+    Cancel,
 }
 
 /// Where a process stands: what it has done last.
@@ -48,6 +52,16 @@ pub(crate) enum Pc {
     Answered,
     /// The tool has told an error.
     Erred,
+    /// The receiver says that the effect is there already.
+    Adopts,
+    /// The receiver does not know whether the effect has happened.
+    Doubts,
+    /// The receiver wants to be asked again later.
+    Deferred,
+    /// Nobody knows what has become of the effect.
+    Lost,
+    /// The receiver refuses for good.
+    Refused,
     /// It was asked to stop before the effect.
     Stopped,
     /// It has nothing more to do.
@@ -70,6 +84,16 @@ pub(crate) struct Action {
 pub(crate) enum What {
     /// A process is started and looks at the task.
     Look,
+    /// A person's command is started where a person has to speak.
+    Speak,
+    /// Fault: a person wants to end the task.
+    Cancel,
+    /// Fault: a run is started although a person has to speak first.
+    Idle,
+    /// Fault: a later plan and program are installed.
+    Upgrade,
+    /// Time passes.
+    Tick,
     /// It finds the lock held and ends.
     TurnAway,
     /// It takes the lock.
@@ -80,6 +104,8 @@ pub(crate) enum What {
     Load,
     /// It commits what is due.
     Commit,
+    /// It asks the receiver whether the effect has happened.
+    Probe,
     /// The tool does its effect.
     Send,
     /// The tool tells its output.
@@ -88,6 +114,14 @@ pub(crate) enum What {
     Leave,
     /// Fault: the tool tells an error, with its effect done or not.
     Err,
+    /// Fault: the receiver that it asks does not know.
+    Blind,
+    /// Fault: the reply, or the request, is lost.
+    Lose,
+    /// Fault: the receiver refuses for good.
+    Refuse,
+    /// Fault: the receiver wants to be asked again later.
+    Defer,
     /// Fault: it is asked to stop before the effect.
     Stop,
     /// Fault: it is killed.
@@ -133,21 +167,48 @@ pub(crate) struct Outcome {
 /// Everything that can happen in a state.
 pub(crate) fn actions(config: &Config, state: &State, list: &mut Vec<Action>) {
     for who in 0..config.runners {
-        let Runner { pc, .. } = state.runners[usize::from(who)];
         list.extend(progress(config, state, who).map(|what| Action { who, what }));
-        // A process without a lock leaves nothing behind: its death is that of one that is turned away.
-        let at_work = !matches!(pc, Pc::Idle | Pc::Looked(_));
-        let faults = [
-            (What::Err, state.left.errors > 0 && matches!(pc, Pc::Started | Pc::Sent)),
-            (
-                What::Stop,
-                state.left.stops > 0 && pc == Pc::Started && state.runners[usize::from(who)].state.running().is_some(),
-            ),
-            (What::Crash, state.left.crashes > 0 && at_work),
-            (What::Expire, state.left.expiries > 0 && state.lock == Some(who)),
-        ];
-        list.extend(faults.into_iter().filter(|fault| fault.1).map(|(what, _)| Action { who, what }));
+        list.extend(
+            faults(config, state, who).into_iter().filter(|fault| fault.1).map(|(what, _)| Action { who, what }),
+        );
     }
+    let left = state.left;
+    let world =
+        [(What::Tick, state.promised > state.now), (What::Upgrade, left.upgrades > 0 && state.journal.starts[0] > 0)];
+    list.extend(world.into_iter().filter(|event| event.1).map(|(what, _)| Action { who: 0, what }));
+}
+
+/// What can befall a process, and whether it can now.
+fn faults(config: &Config, state: &State, who: u8) -> [(What, bool); 11] {
+    let runner = &state.runners[usize::from(who)];
+    let (pc, left) = (runner.pc, state.left);
+    // A process without a lock leaves nothing behind: its death is that of one that is turned away.
+    let at_work = !matches!(pc, Pc::Idle | Pc::Looked(_));
+    let in_step = pc == Pc::Started && runner.state.running().is_some();
+    let calls = in_step && config.effect.is_some() && !asks_first(runner);
+    let task = state.tables.task;
+    [
+        (What::Err, left.errors > 0 && matches!(pc, Pc::Started | Pc::Sent)),
+        (What::Stop, left.stops > 0 && (in_step || sabotage::stops_late(config, pc))),
+        (What::Crash, left.crashes > 0 && at_work),
+        (What::Expire, left.expiries > 0 && state.lock == Some(who)),
+        (What::Lose, left.lost > 0 && config.effect.is_some() && (calls || pc == Pc::Sent)),
+        (What::Refuse, left.refusals > 0 && calls),
+        (What::Defer, left.deferrals > 0 && calls),
+        (What::Blind, left.blinds > 0 && in_step && asks_first(runner)),
+        (What::Cancel, left.cancels > 0 && pc == Pc::Idle && !task.is_over()),
+        (What::Idle, left.idles > 0 && pc == Pc::Idle && needs_a_person(state)),
+        (What::Upgrade, false),
+    ]
+}
+
+/// Whether an attempt that has begun is to ask before it sends.
+fn asks_first(runner: &Runner) -> bool {
+    runner.state.current.asks_first() && !runner.absent
+}
+
+fn needs_a_person(state: &State) -> bool {
+    matches!(next(&state.tables.load(), time(state.now)), Next::Person(_))
 }
 
 /// What a process does next where no fault befalls it. `None` where there is nothing for it to do.
@@ -156,24 +217,32 @@ pub(crate) fn progress(config: &Config, state: &State, who: u8) -> Option<What> 
         return Some(what);
     }
     let runner = &state.runners[usize::from(who)];
+    let due = next(&runner.state, time(state.now));
     match runner.pc {
-        Pc::Idle => match state.tables.task {
-            TaskStatus::Pending | TaskStatus::Running => Some(What::Look),
-            TaskStatus::Failed if state.left.retries > 0 => Some(What::Look),
-            _ => None,
-        },
+        Pc::Idle if state.tables.task.is_over() => {
+            (state.tables.task == TaskStatus::Failed && state.left.retries > 0).then_some(What::Look)
+        }
+        Pc::Idle => Some(if needs_a_person(state) { What::Speak } else { What::Look }),
         Pc::Looked(_) if state.lock.is_some() => Some(What::TurnAway),
         Pc::Looked(_) => Some(What::Lock),
         Pc::Locked(_) => Some(What::TakeToken),
         Pc::Leased(_) => Some(What::Load),
         Pc::Loaded(Job::Run) if runner.state.status.is_over() => Some(What::Leave),
-        Pc::Ready if matches!(next(&runner.state, NOW), Next::Over(_)) => Some(What::Leave),
-        Pc::Loaded(_) | Pc::Ready | Pc::Answered | Pc::Erred | Pc::Stopped => Some(What::Commit),
+        // It sleeps, with the lock.
+        Pc::Loaded(Job::Run) | Pc::Ready if matches!(due, Next::Until(_)) => None,
+        Pc::Ready if matches!(due, Next::Over(_) | Next::Person(_)) => Some(What::Leave),
+        Pc::Started if asks_first(runner) => Some(What::Probe),
         Pc::Started => Some(What::Send),
         Pc::Sent => Some(What::Answer),
         Pc::Leaving => Some(What::Leave),
         Pc::Planted(_) => None,
+        _ => Some(What::Commit),
     }
+}
+
+/// A moment, as the machine has it.
+pub(crate) fn time(now: u8) -> Timestamp {
+    Timestamp::from_micros(i64::from(now))
 }
 
 /// What becomes of the world.
@@ -183,7 +252,7 @@ pub(crate) fn act(config: &Config, before: &State, Action { who, what }: Action)
     }
     let mut state = *before;
     match (what, before.runners[usize::from(who)].pc) {
-        (What::Look, _) => look(config, &mut state, who),
+        (What::Look | What::Speak | What::Cancel | What::Idle, _) => look(config, &mut state, who, what),
         (What::Lock, Pc::Looked(job)) => {
             state.lock = Some(who);
             state.runner(who).pc = Pc::Locked(job);
@@ -197,6 +266,11 @@ pub(crate) fn act(config: &Config, before: &State, Action { who, what }: Action)
             state.runner(who).state = state.tables.load();
             state.runner(who).pc = Pc::Loaded(job);
         }
+        (What::Probe, _) => {
+            let happened = state.effects[state.runner(who).state.cursor as usize].happened() > 0;
+            let runner = state.runner(who);
+            (runner.pc, runner.absent) = if happened { (Pc::Adopts, false) } else { (Pc::Started, true) };
+        }
         (What::Commit, pc) => return commit(config, state, who, pc),
         (What::Send, _) => {
             let TaskState { cursor, current, .. } = state.runner(who).state;
@@ -204,33 +278,69 @@ pub(crate) fn act(config: &Config, before: &State, Action { who, what }: Action)
             state.runner(who).pc = Pc::Sent;
         }
         (What::Answer, _) => state.runner(who).pc = Pc::Answered,
-        (What::Err, _) => {
-            state.left.errors -= 1;
-            state.runner(who).pc = Pc::Erred;
-        }
-        (What::Stop, _) => {
-            state.left.stops -= 1;
-            state.runner(who).pc = Pc::Stopped;
-        }
-        (What::Crash, _) => {
-            state.left.crashes -= 1;
-            end(&mut state, who);
-        }
-        (What::Expire, _) => {
-            state.left.expiries -= 1;
-            state.lock = None;
-            state.runner(who).expired = true;
-        }
         (What::TurnAway | What::Leave | What::Lock | What::TakeToken | What::Load, _) => end(&mut state, who),
+        (befalls, _) => befall(&mut state, who, befalls),
     }
     Outcome { state, events: Vec::new(), refused: None }
 }
 
-fn look(config: &Config, state: &mut State, who: u8) {
-    let job = if state.tables.task == TaskStatus::Failed { Job::Retry } else { Job::Run };
-    let seen = state.tables.load();
+/// What befalls a process, or the world.
+fn befall(state: &mut State, who: u8, what: What) {
+    match what {
+        What::Tick => state.now += 1,
+        What::Upgrade => {
+            state.left.upgrades -= 1;
+            state.version += 1;
+        }
+        What::Blind => {
+            state.left.blinds -= 1;
+            state.runner(who).pc = Pc::Doubts;
+        }
+        What::Lose => {
+            state.left.lost -= 1;
+            state.runner(who).pc = Pc::Lost;
+        }
+        What::Refuse => {
+            state.left.refusals -= 1;
+            state.runner(who).pc = Pc::Refused;
+        }
+        What::Defer => {
+            state.left.deferrals -= 1;
+            state.runner(who).pc = Pc::Deferred;
+        }
+        What::Err => {
+            state.left.errors -= 1;
+            state.runner(who).pc = Pc::Erred;
+        }
+        What::Stop => {
+            state.left.stops -= 1;
+            state.runner(who).pc = Pc::Stopped;
+        }
+        What::Crash => {
+            state.left.crashes -= 1;
+            end(state, who);
+        }
+        What::Expire => {
+            state.left.expiries -= 1;
+            state.lock = None;
+            state.runner(who).expired = true;
+        }
+        honest => unreachable!("{honest:?} is what a process does"),
+    }
+}
+
+fn look(config: &Config, state: &mut State, who: u8, what: What) {
+    let job = match what {
+        What::Speak => Job::Speak,
+        What::Cancel => Job::Cancel,
+        _ if state.tables.task == TaskStatus::Failed => Job::Retry,
+        _ => Job::Run,
+    };
+    state.left.cancels -= u8::from(what == What::Cancel);
+    state.left.idles -= u8::from(what == What::Idle);
+    let (seen, version) = (state.tables.load(), state.version);
     let runner = state.runner(who);
-    runner.pc = Pc::Looked(job);
+    (runner.pc, runner.version) = (Pc::Looked(job), version);
     if sabotage::keeps_what_it_saw(config) {
         runner.state = seen;
     }
@@ -244,35 +354,28 @@ pub(crate) fn end(state: &mut State, who: u8) {
     *state.runner(who) = Runner::idle();
 }
 
-/// The effect of a step is done under the step's key, or that of the completion.
+/// The effect of a step is done under the step's key, or that of the completion; where the class knows no keys, anew.
 pub(crate) fn send(config: &Config, state: &mut State, who: u8, place: u32, attempt: u32) {
-    let fenced = state.runner(who).token != state.tables.fence;
+    let Runner { token, version, .. } = *state.runner(who);
+    let fenced = token != state.tables.fence;
     state.history.reran |= !fenced && state.tables.place(place).status == StepStatus::Done;
-    state.effects[place as usize].request(sabotage::key(config, attempt));
+    state.history.early |= state.now < state.promised;
+    state.history.misused |= config.asks && state.journal.answer_for != Some(version);
+    let keyless = matches!(config.effect, Some(Effect::Verifiable | Effect::Once));
+    let key = if keyless { attempt } else { sabotage::key(config, attempt) };
+    let doubled = state.effects[place as usize].request(key, version);
+    state.history.doubled |= doubled && config.effect != Some(Effect::Pure);
 }
 
 /// Decides and commits what is due at `pc`, as `TaskSession` does.
 fn commit(config: &Config, mut state: State, who: u8, pc: Pc) -> Outcome {
     let before = state.runner(who).state;
-    let (step, tool) = (before.cursor, TOOL.to_owned());
-    let command = match pc {
-        Pc::Loaded(Job::Run) => Command::Begin(Terms::limit(config.max_attempts)),
-        Pc::Loaded(Job::Retry) => Command::Retry,
-        Pc::Answered if before.is_completing() => Command::Complete,
-        Pc::Answered => Command::Finish { step, tool, adopted: false },
-        Pc::Erred if before.is_completing() => Command::FailCompletion { error: String::new() },
-        Pc::Erred => Command::Fail { step, failure: Failure::plain(String::new()), goes_on: false },
-        Pc::Stopped => Command::Release { step, reason: String::new() },
-        _ if next(&before, NOW) != Next::Complete => {
-            Command::Start { step, tool, budget: Budget::of(sabotage::limit(config)), intent: None }
-        }
-        _ if config.completion => Command::StartCompletion(Budget::of(sabotage::limit(config))),
-        _ => Command::Complete,
-    };
-    let events = match decide(&before, &command, NOW) {
+    let command = command(config, &state, who, pc);
+    let events = match decide(&before, &command, time(state.now)) {
         Ok(events) => events,
         Err(why) => {
-            state.history.beaten |= command == Command::Retry;
+            let by_hand = matches!(command, Command::Retry | Command::Answer { .. } | Command::Resolve { .. });
+            state.history.beaten |= by_hand;
             end(&mut state, who);
             return Outcome { state, events: Vec::new(), refused: Some(Refusal::Machine(why)) };
         }
@@ -280,13 +383,28 @@ fn commit(config: &Config, mut state: State, who: u8, pc: Pc) -> Outcome {
     let mut outcome = write(config, state, who, events);
     if outcome.refused.is_none() {
         let state = &mut outcome.state;
+        if pc == Pc::Deferred {
+            state.promised = state.now + 1;
+        }
+        state.history.resolved |= matches!(command, Command::Resolve { .. });
+        state.history.asked_anew |= matches!(command, Command::Wait { .. }) && before.current.wait.is_some();
         if command == Command::Retry {
             state.left.retries = state.left.retries.saturating_sub(1);
         }
         let runner = state.runner(who);
+        runner.absent = false;
         runner.pc = match command {
-            Command::Start { .. } | Command::StartCompletion(_) if !runner.state.status.is_over() => Pc::Started,
-            Command::Retry | Command::Release { .. } | Command::FailCompletion { .. } => Pc::Leaving,
+            Command::Start { .. } | Command::StartCompletion(_)
+                if runner.state.current.status == StepStatus::Running =>
+            {
+                Pc::Started
+            }
+            Command::Retry
+            | Command::Release { .. }
+            | Command::FailCompletion { .. }
+            | Command::Answer { .. }
+            | Command::Resolve { .. }
+            | Command::Cancel { .. } => Pc::Leaving,
             _ => Pc::Ready,
         };
     }
@@ -296,9 +414,12 @@ fn commit(config: &Config, mut state: State, who: u8, pc: Pc) -> Outcome {
 /// One transaction. A process that is refused ends.
 pub(crate) fn write(config: &Config, mut state: State, who: u8, events: Vec<Event>) -> Outcome {
     let Runner { token, state: before, .. } = *state.runner(who);
+    if events.is_empty() {
+        return Outcome { state, events, refused: None };
+    }
     let guard = sabotage::guard(config, Guard { fence: true, rows: true }, &events);
     let rows = state.tables;
-    let stored = match Commit::new(fence(token), NOW, before, events.clone(), None) {
+    let stored = match Commit::new(fence(token), time(state.now), before, events.clone(), None) {
         Ok(commit) => state.tables.apply(&commit, guard).map(|()| commit.next()),
         // The shipped session panics here, which the model takes for a claim that is broken and not for its own end.
         Err(illegal) => Err(Refusal::Illegal(illegal)),
@@ -311,6 +432,7 @@ pub(crate) fn write(config: &Config, mut state: State, who: u8, events: Vec<Even
             state.history.trespassed |= token != state.tables.fence;
             for event in &events {
                 state.journal.append(token, event);
+                conceals(config, &mut state, event);
             }
             state.runner(who).state = after;
             Outcome { state, events, refused: None }
@@ -321,6 +443,18 @@ pub(crate) fn write(config: &Config, mut state: State, who: u8, events: Vec<Even
             end(&mut state, who);
             Outcome { state, events: Vec::new(), refused: Some(why) }
         }
+    }
+}
+
+/// Whether a failure for good says nothing of an effect that has happened.
+fn conceals(config: &Config, state: &mut State, event: &Event) {
+    if let Event::TaskFailed { step: Some(step), unknown, .. } = *event
+        && config.effect != Some(Effect::Pure)
+        && config.effect.is_some()
+    {
+        let happened = state.effects[step as usize].happened() > 0;
+        state.history.concealed |= happened && !unknown;
+        state.history.admitted |= happened && unknown;
     }
 }
 

@@ -1,11 +1,12 @@
 //! The planted bugs: each takes the place of one honest action, or bends one value that the honest one uses.
 
 use store::machine::{Next, next};
-use store::model::{Event, FailReason, Failure, StepState, StepStatus, TaskState, TaskStatus, Terms};
+use store::model::{Effect, Event, FailReason, Failure, Intent, StepState, StepStatus, TaskState, TaskStatus, Terms};
 
 use crate::bug::Bug;
+use crate::command::rendered;
 use crate::config::Config;
-use crate::process::{Job, NOW, Outcome, Pc, Refusal, TOOL, What, end, send, write};
+use crate::process::{Job, Outcome, Pc, Refusal, TOOL, What, end, send, time, write};
 use crate::state::{Guard, State, Tables};
 
 /// Where only a process with a bug gets.
@@ -23,20 +24,26 @@ pub(crate) enum Planted {
     Unjournaled,
     /// The completion's effect is done, and nothing says that it was begun.
     Completed,
+    /// It waits for a time that nobody else knows.
+    Sleeps,
 }
 
 /// What a process does next because of the bug; `None` where that is what an honest one does.
 pub(crate) fn progress(config: &Config, state: &State, who: u8) -> Option<What> {
     let bug = config.bug?;
     let runner = &state.runners[usize::from(who)];
-    let completes = next(&runner.state, NOW) == Next::Complete && runner.state.current.attempts == 0;
+    let completes = next(&runner.state, time(state.now)) == Next::Complete && runner.state.current.attempts == 0;
     match (bug, runner.pc) {
         (Bug::NoLock, Pc::Looked(_)) => Some(What::Lock),
         (Bug::DoneTwice, Pc::Loaded(Job::Run)) if runner.state.status == TaskStatus::Done => Some(What::Commit),
         (Bug::RecoveryBeforeLock, Pc::Looked(Job::Run)) if runner.state.running().is_some() => Some(What::Commit),
         (Bug::DoneBeforeEffect, Pc::Started) if runner.state.running().is_some() => Some(What::Commit),
         (Bug::CompletionUnrecorded, Pc::Ready) if completes => Some(What::Send),
-        (Bug::EffectBeforeStart, Pc::Ready) if matches!(next(&runner.state, NOW), Next::Step(_)) => Some(What::Send),
+        (Bug::EffectBeforeStart, Pc::Ready) if matches!(next(&runner.state, time(state.now)), Next::Step(_)) => {
+            Some(What::Send)
+        }
+        (Bug::SendsUnasked, Pc::Started) => Some(What::Send),
+        (Bug::DueInMemory, Pc::Planted(Planted::Sleeps)) => (state.now >= state.promised).then_some(What::Commit),
         (_, Pc::Planted(Planted::Owes(_) | Planted::Replays(_))) => Some(What::Send),
         (_, Pc::Planted(_)) => Some(What::Commit),
         _ => None,
@@ -98,7 +105,9 @@ pub(crate) fn act(config: &Config, before: &State, who: u8, what: What) -> Optio
             let rest = if again + 1 < step { Pc::Planted(Planted::Replays(again + 1)) } else { Pc::Ready };
             Some(silent(state, who, rest))
         }
-        _ => act_on_recovery(bug, state, who, what).or_else(|| act_on_rows(config, bug, state, who, what)),
+        _ => act_on_recovery(bug, state, who, what)
+            .or_else(|| act_on_rows(config, bug, state, who, what))
+            .or_else(|| act_on_effects(config, bug, state, who, what)),
     }
 }
 
@@ -144,7 +153,7 @@ fn act_on_recovery(bug: Bug, mut state: State, who: u8, what: What) -> Option<Ou
 fn act_on_rows(config: &Config, bug: Bug, mut state: State, who: u8, what: What) -> Option<Outcome> {
     let mine = *state.runner(who);
     let (step, current) = (mine.state.cursor, mine.state.current);
-    let starts = mine.pc == Pc::Ready && matches!(next(&mine.state, NOW), Next::Step(_));
+    let starts = mine.pc == Pc::Ready && matches!(next(&mine.state, time(state.now)), Next::Step(_));
     match (bug, what, mine.pc) {
         (Bug::ErrorsOnlyCounted, What::Commit, Pc::Ready)
             if starts && current.attempts_charged() < config.max_attempts =>
@@ -203,6 +212,75 @@ fn act_on_rows(config: &Config, bug: Bug, mut state: State, who: u8, what: What)
     }
 }
 
+/// The bugs about classes, doubts, questions and due times.
+fn act_on_effects(config: &Config, bug: Bug, mut state: State, who: u8, what: What) -> Option<Outcome> {
+    let mine = *state.runner(who);
+    let (step, current) = (mine.state.cursor, mine.state.current);
+    let waits = matches!(next(&mine.state, time(state.now)), Next::Person(_));
+    match (bug, what, mine.pc) {
+        (Bug::UnknownForAbsent, What::Blind, _) => {
+            state.left.blinds -= 1;
+            state.runner(who).absent = true;
+            Some(silent(state, who, Pc::Started))
+        }
+        (Bug::DueInMemory, What::Commit, Pc::Deferred) => {
+            let failure = Failure::plain(String::new());
+            state.promised = state.now + 1;
+            let events = vec![Event::StepError { step, failure }];
+            Some(commit(config, state, who, Pc::Planted(Planted::Sleeps), events))
+        }
+        (Bug::DueInMemory, What::Commit, Pc::Planted(Planted::Sleeps)) => Some(silent(state, who, Pc::Ready)),
+        (Bug::ClassReplaced, What::Commit, Pc::Ready)
+            if mine.version > 0 && current.intent.is_some() && current.status == StepStatus::Pending =>
+        {
+            let intent = Some(Intent { digest: rendered(mine.version), effect: Effect::Pure });
+            let attempt = current.attempts + 1;
+            let event = Event::StepStarted { step, tool: TOOL.to_owned(), attempt, intent };
+            Some(raw(state, who, Pc::Started, vec![event], |rows| {
+                *rows.place(step) = StepState { status: StepStatus::Running, attempts: attempt, intent, ..current };
+                rows.task = TaskStatus::Running;
+            }))
+        }
+        (Bug::AnnouncesInVain, What::Commit, Pc::Loaded(Job::Run)) if waits => {
+            let event = Event::RunStarted { recovered: Vec::new(), terms: Terms::default() };
+            Some(raw(state, who, Pc::Leaving, vec![event], |_| {}))
+        }
+        (Bug::AnsweredTwice, What::Load, Pc::Leased(Job::Speak)) => Some(silent(state, who, Pc::Loaded(Job::Speak))),
+        (Bug::CancelLeavesOpen, What::Commit, Pc::Loaded(Job::Cancel)) if mine.state.running().is_some() => {
+            let event = Event::TaskCancelled { by: String::new(), why: None };
+            Some(raw(state, who, Pc::Leaving, vec![event], |rows| rows.task = TaskStatus::Cancelled))
+        }
+        _ => None,
+    }
+}
+
+/// What an attempt says that it does.
+pub(crate) fn intent(config: &Config, current: &StepState, honest: Intent) -> Intent {
+    let held = current.intent.unwrap_or(honest);
+    match config.bug {
+        Some(Bug::OnceAsKeyed) => Intent { effect: Effect::Keyed, ..honest },
+        Some(Bug::DigestNotCompared) if current.unknown => Intent { digest: held.digest, ..honest },
+        Some(Bug::AnswerBoundToNothing) if current.answered => Intent { digest: held.digest, ..honest },
+        _ => honest,
+    }
+}
+
+/// Whether the process says that no earlier attempt had its effect.
+pub(crate) fn absent(config: &Config, honest: bool) -> bool {
+    honest || config.has(Bug::ExistsIsFailure)
+}
+
+/// What is said of a failed attempt.
+pub(crate) fn failure(config: &Config, honest: Failure) -> Failure {
+    let unknown = honest.unknown && !config.has(Bug::LostIsNothing);
+    Failure { unknown, ..honest }
+}
+
+/// Whether an attempt is given up in order although its effect may have happened.
+pub(crate) fn stops_late(config: &Config, pc: Pc) -> bool {
+    config.has(Bug::ReleasedLate) && pc == Pc::Sent
+}
+
 /// The attempt limit that a run goes by.
 pub(crate) fn limit(config: &Config) -> u32 {
     match config.bug {
@@ -220,15 +298,16 @@ pub(crate) fn key(config: &Config, attempt: u32) -> u32 {
 /// What the store asks before it writes.
 pub(crate) fn guard(config: &Config, honest: Guard, events: &[Event]) -> Guard {
     let retries = matches!(events, [Event::TaskRetried { .. }]);
-    Guard {
-        fence: honest.fence && !config.has(Bug::UnfencedCommit),
-        rows: honest.rows && !(config.has(Bug::BlindRetry) && retries),
-    }
+    let answers = matches!(events, [Event::AnswerGiven { .. }]);
+    let blind = (config.has(Bug::BlindRetry) && retries) || (config.has(Bug::AnsweredTwice) && answers);
+    Guard { fence: honest.fence && !config.has(Bug::UnfencedCommit), rows: honest.rows && !blind }
 }
 
 /// Whether a process remembers what it saw before it had the lock.
 pub(crate) fn keeps_what_it_saw(config: &Config) -> bool {
-    [Bug::LoadBeforeLock, Bug::BlindRetry, Bug::RecoveryBeforeLock].iter().any(|&bug| config.has(bug))
+    [Bug::LoadBeforeLock, Bug::BlindRetry, Bug::RecoveryBeforeLock, Bug::AnsweredTwice]
+        .iter()
+        .any(|&bug| config.has(bug))
 }
 
 fn started(step: u32, current: StepState) -> Event {

@@ -2,7 +2,7 @@
 
 use store::Commit;
 use store::machine::evolve;
-use store::model::{Event, StepState, StepStatus, TaskState, TaskStatus};
+use store::model::{Effect as Class, Event, FailReason, StepState, StepStatus, TaskState, TaskStatus, Word};
 
 use crate::config::{Config, Faults, MAX_RUNNERS, PLACES};
 use crate::process::{Pc, Refusal};
@@ -19,6 +19,12 @@ pub(crate) struct State {
     pub(crate) runners: [Runner; MAX_RUNNERS],
     /// Faults that may still come.
     pub(crate) left: Faults,
+    /// The time, as everybody's clock has it.
+    pub(crate) now: u8,
+    /// Before then a receiver does not want to be asked again.
+    pub(crate) promised: u8,
+    /// The version of plan and program that a process is started with.
+    pub(crate) version: u8,
     pub(crate) history: History,
 }
 
@@ -30,6 +36,10 @@ pub(crate) struct Runner {
     pub(crate) token: u8,
     /// The lock was freed under it.
     pub(crate) expired: bool,
+    /// The version of plan and program.
+    pub(crate) version: u8,
+    /// It has asked the receiver, and no earlier attempt had its effect.
+    pub(crate) absent: bool,
     /// The task's state as of its last load or commit.
     pub(crate) state: TaskState,
 }
@@ -37,7 +47,8 @@ pub(crate) struct Runner {
 impl Runner {
     /// No process.
     pub(crate) fn idle() -> Self {
-        Self { pc: Pc::Idle, token: 0, expired: false, state: TaskState::created(0) }
+        let state = TaskState::created(0);
+        Self { pc: Pc::Idle, token: 0, expired: false, version: 0, absent: false, state }
     }
 }
 
@@ -47,13 +58,16 @@ pub(crate) struct Effect {
     pub(crate) requested: u8,
     /// A bit for every key. The step's own key is bit 0.
     keys: u8,
+    /// The version whose input came first.
+    input: Option<u8>,
 }
 
 impl Effect {
-    /// A request under a key.
-    pub(crate) fn request(&mut self, key: u32) {
+    /// A request under a key. True where the effect was there already, for another input.
+    pub(crate) fn request(&mut self, key: u32, version: u8) -> bool {
         self.requested += 1;
         self.keys |= 1 << key;
+        *self.input.get_or_insert(version) != version
     }
 
     /// How often it happened.
@@ -75,8 +89,22 @@ pub(crate) struct History {
     pub(crate) disagreed: bool,
     /// A run was fenced.
     pub(crate) fenced: bool,
-    /// Somebody's retry came second.
+    /// Somebody's retry, answer or word came second.
     pub(crate) beaten: bool,
+    /// A person has resolved a doubt.
+    pub(crate) resolved: bool,
+    /// A question was asked again, since what it shows had changed.
+    pub(crate) asked_anew: bool,
+    /// A receiver was asked again before the time at which it wanted to be.
+    pub(crate) early: bool,
+    /// An effect was asked for that was there already, for another input.
+    pub(crate) doubled: bool,
+    /// Something was done that no person had agreed to.
+    pub(crate) misused: bool,
+    /// A task failed without a word of the effect that it has had.
+    pub(crate) concealed: bool,
+    /// A task failed, and said that its effect may have happened.
+    pub(crate) admitted: bool,
 }
 
 /// The rows of a store, written as the backends write them: guarded by the token and by what must be there.
@@ -112,10 +140,13 @@ impl Tables {
         &mut self.places[place as usize]
     }
 
-    /// As `Reader::load`: the cursor is the first step that is not done.
+    /// As `Reader::load`.
     pub(crate) fn load(&self) -> TaskState {
         let steps = self.steps();
-        let cursor = steps.iter().position(|step| step.status != StepStatus::Done).unwrap_or(steps.len());
+        let settled = steps.iter().take_while(|step| step.status.is_settled()).count();
+        let last = settled.checked_sub(1).map_or(StepStatus::Pending, |last| steps[last].status);
+        let completion = self.places[steps.len()].status;
+        let cursor = TaskState::cursor_after(settled as u32, last, self.task, completion) as usize;
         let current = self.places[cursor];
         TaskState { status: self.task, steps: u32::from(self.count), cursor: cursor as u32, current }
     }
@@ -165,6 +196,18 @@ pub(crate) struct Journal {
     recovered: Option<u32>,
     /// The run of the last `run_started`, by its token.
     run: u8,
+    /// The place that is in doubt.
+    doubt: Option<u32>,
+    /// The place whose question is open.
+    asked: Option<u32>,
+    /// The class of the step at work.
+    class: Option<Class>,
+    /// False once the class of a step was another one than before.
+    pub(crate) class_held: bool,
+    /// What the last answer is for: the version that was shown.
+    pub(crate) answer_for: Option<u8>,
+    /// The task has failed because the attempts were used up.
+    pub(crate) at_limit: bool,
 }
 
 impl Journal {
@@ -175,11 +218,27 @@ impl Journal {
         self.just_begun = matches!(event, Event::RunStarted { .. });
         let completion = u32::from(self.count);
         match *event {
-            Event::StepStarted { step, .. } => self.start(step),
+            Event::StepStarted { step, intent, .. } => {
+                let class = intent.map(|intent| intent.effect);
+                self.class_held &= self.class.is_none() || self.class == class;
+                self.class = class;
+                self.start(step);
+            }
             Event::CompletionStarted { .. } => self.start(completion),
             Event::StepFinished { step, .. } => self.finish(step),
             Event::TaskDone if self.open.is_some() => self.finish(completion),
             Event::StepError { .. } | Event::StepReleased { .. } | Event::CompletionError { .. } => self.open = None,
+            Event::StepInDoubt { step, .. } => (self.open, self.doubt) = (None, Some(step)),
+            Event::DoubtResolved { step, word, .. } => {
+                self.doubt = None;
+                if word == Word::Happened {
+                    self.finish(step);
+                }
+            }
+            Event::StepWaiting { step, .. } => self.asked = Some(step),
+            Event::AnswerGiven { shown, .. } => (self.asked, self.answer_for) = (None, shown.map(|shown| shown.0[0])),
+            Event::TaskFailed { ref reason, .. } => self.at_limit = *reason == FailReason::MaxAttempts,
+            Event::TaskRetried { .. } => self.at_limit = false,
             Event::StepRecovered { .. } | Event::CompletionRecovered => self.recovered = self.open.take(),
             Event::RunStarted { .. } => {
                 self.recovered = None;
@@ -195,7 +254,7 @@ impl Journal {
     }
 
     fn finish(&mut self, place: u32) {
-        self.open = None;
+        (self.open, self.class, self.answer_for) = (None, None, None);
         self.finishes[place as usize] += 1;
     }
 
@@ -212,9 +271,18 @@ impl Journal {
             }
             Event::CompletionError { .. } => is_open(completion) && run == self.run,
             Event::StepRecovered { step } => is_open(step) && run != self.run,
+            // By the run that was in the attempt, by the next one, by a person who ends the task; or before an attempt.
+            Event::StepInDoubt { step, .. } => {
+                is_open(step) || (self.open.is_none() && run == self.run && self.is_next(step))
+            }
+            Event::DoubtResolved { step, .. } => self.doubt == Some(step) && run != self.run,
+            Event::StepWaiting { step, .. } => self.open.is_none() && run == self.run && self.is_next(step),
+            Event::AnswerGiven { step, .. } => self.asked == Some(step) && run != self.run,
+            Event::TaskCancelled { .. } => self.open.is_none(),
             Event::CompletionRecovered => is_open(completion) && run != self.run,
             Event::RunStarted { ref recovered, .. } => {
-                self.open.is_none() && *recovered == announced && run != self.run
+                let has_work = self.open.is_none() && self.doubt.is_none() && self.asked.is_none();
+                has_work && *recovered == announced && run != self.run
             }
             Event::TaskFailed { step, .. } => {
                 self.open.is_none() && run == self.run && self.is_next(step.unwrap_or(completion))
@@ -232,7 +300,8 @@ impl Journal {
 
     fn may_start(&self, run: u8, place: u32, attempt: u32) -> bool {
         let is_counted = attempt == u32::from(self.starts[place as usize]) + 1;
-        self.open.is_none() && self.recovered.is_none() && run == self.run && self.is_next(place) && is_counted
+        let is_free = self.open.is_none() && self.doubt.is_none() && self.asked.is_none();
+        is_free && self.recovered.is_none() && run == self.run && self.is_next(place) && is_counted
     }
 
     /// Whether everything before the place is finished, and it is not.
@@ -257,11 +326,20 @@ impl State {
                 open: None,
                 recovered: None,
                 run: 0,
+                doubt: None,
+                asked: None,
+                class: None,
+                class_held: true,
+                answer_for: None,
+                at_limit: false,
             },
             effects: Default::default(),
             lock: None,
             runners: [Runner::idle(); MAX_RUNNERS],
             left: config.faults,
+            now: 0,
+            promised: 0,
+            version: 0,
             history: History::default(),
         }
     }

@@ -11,7 +11,7 @@ use crate::config::{Config, Faults};
 use crate::trace;
 
 fn names(expectation: &Expectation) -> BTreeSet<&'static str> {
-    let claims = claims::all().into_iter().filter(|claim| claim.expectation == *expectation);
+    let claims = claims::all(&Config::SMALL).into_iter().filter(|claim| claim.expectation == *expectation);
     claims.map(|claim| claim.name).collect()
 }
 
@@ -61,7 +61,7 @@ fn without_the_lock_only_progress_is_lost() {
 
 #[test]
 fn without_faults_nothing_is_reached_that_needs_one() {
-    let faults = Faults { crashes: 0, errors: 0, stops: 0, expiries: 0, retries: 0 };
+    let faults = Faults::NONE;
     let explored = explore(Config { faults, ..Config::SMALL });
     assert_eq!(explored.missed.into_iter().collect::<BTreeSet<_>>(), names(&Expectation::Sometimes));
 }

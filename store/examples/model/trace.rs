@@ -35,11 +35,23 @@ fn name(who: u8) -> char {
 fn says(before: &State, action: Action, outcome: &Outcome) -> String {
     let runner = &before.runners[usize::from(action.who)];
     match action.what {
-        What::Look => {
+        What::Look | What::Speak | What::Cancel | What::Idle => {
             let started = outcome.state.runners[usize::from(action.who)].pc;
-            let job = if started == Pc::Looked(Job::Retry) { "retry" } else { "run" };
+            let job = match started {
+                Pc::Looked(Job::Retry) => "retry",
+                Pc::Looked(Job::Cancel) => "cancel",
+                Pc::Looked(Job::Speak) => "approve` or `resolve",
+                _ => "run",
+            };
             format!("starts `{job}`, sees the task {}", before.tables.task)
         }
+        What::Tick => "time passes".to_owned(),
+        What::Upgrade => "a later plan and program are installed".to_owned(),
+        What::Probe => "asks whether the effect has happened".to_owned(),
+        What::Blind => "asks, and nobody knows".to_owned(),
+        What::Lose => "hears nothing".to_owned(),
+        What::Refuse => "is refused for good".to_owned(),
+        What::Defer => "is asked to come again later".to_owned(),
         What::TurnAway => "finds the lock held and ends".to_owned(),
         What::Lock => "takes the lock".to_owned(),
         What::TakeToken => format!("takes token {}", outcome.state.tables.fence),

@@ -267,7 +267,7 @@ pub fn decide(state: &TaskState, command: &Command, now: Timestamp) -> Result<Ve
             expect(state, Some(step), StepStatus::Pending)?;
             if state.current.attempts > 0 { Err(Refused::Begun(step)) } else { one(Event::StepSkipped { step }) }
         }
-        Command::Wait { step, wait, shown } => one(wait_for(state, step, wait, shown)?),
+        Command::Wait { step, wait, shown } => one(wait_for(state, step, wait, shown, now)?),
         Command::Answer { step, answer, by, why, shown, goes_on } => {
             check_question(state, step, shown, now)?;
             let rejected = answer.is_none();
@@ -348,7 +348,7 @@ fn start(
         }
         _ => expect(state, Some(step), StepStatus::Pending)?,
     }
-    if current.wait == Some(Wait::Answered) && given.is_none_or(|given| !current.is_answered(given.digest)) {
+    if current.answered && given.is_none_or(|given| !current.is_answered(given.digest)) {
         return Err(Refused::OtherQuestion(step));
     }
     if budget.is_used_up(state) {
@@ -406,9 +406,11 @@ fn fail(state: &TaskState, step: u32, failure: Failure, goes_on: bool) -> Result
 
 /// A wait comes before the first attempt. What was answered is not asked again, unless what is shown has changed: an
 /// answer to one question does not answer another.
-fn wait_for(state: &TaskState, step: u32, wait: Wait, shown: Option<Digest>) -> Result<Event, Refused> {
-    expect(state, Some(step), StepStatus::Pending)?;
+fn wait_for(state: &TaskState, step: u32, wait: Wait, shown: Option<Digest>, now: Timestamp) -> Result<Event, Refused> {
     let current = state.current;
+    if state.step() != Some(step) || current.due().is_none_or(|due| due > now) {
+        expect(state, Some(step), StepStatus::Pending)?;
+    }
     let may = match (wait, shown) {
         (Wait::Until(_), None) => current.wait.is_none() && current.attempts_charged() == 0,
         (Wait::Approval { .. }, Some(shown)) => !current.is_answered(shown) && current.effect() == Effect::Pure,

@@ -94,7 +94,7 @@ pub fn evolve(state: TaskState, event: &Event) -> Result<TaskState, Illegal> {
             if !asked || shown != state.current.intent.map(|intent| intent.digest) {
                 return Err(Illegal::NotAsked(step));
             }
-            let current = StepState { wait: Some(Wait::Answered), ..state.current };
+            let current = StepState { answered: true, wait: None, ..state.current };
             Ok(with_current(TaskState { current, ..state }, StepStatus::Pending))
         }
         Event::StepInDoubt { step, .. } => in_doubt(state, step),
@@ -166,14 +166,17 @@ fn wait_until_told(state: TaskState, wait: Wait) -> TaskState {
 }
 
 fn waits(state: TaskState, step: u32, wait: Wait, shown: Option<Digest>) -> Result<TaskState, Illegal> {
-    expect(&state, Some(step), StepStatus::Pending)?;
+    if state.step() != Some(step) || state.current.due().is_none() {
+        expect(&state, Some(step), StepStatus::Pending)?;
+    }
     let effect = state.current.effect();
     let intent = match shown {
         Some(_) if effect != Effect::Pure => return Err(Illegal::WrongIntent(step)),
         Some(digest) => Some(Intent { digest, effect }),
         None => state.current.intent,
     };
-    Ok(wait_until_told(TaskState { current: StepState { intent, ..state.current }, ..state }, wait))
+    let answered = state.current.answered && shown.is_none();
+    Ok(wait_until_told(TaskState { current: StepState { intent, answered, ..state.current }, ..state }, wait))
 }
 
 fn in_doubt(state: TaskState, step: u32) -> Result<TaskState, Illegal> {
@@ -206,7 +209,7 @@ fn step_started(state: TaskState, step: u32, attempt: u32, intent: Option<Intent
     }
     let same = current.intent.map(|first| first.digest) == intent.map(|now| now.digest);
     let doubled = current.may_have_happened() && (current.effect() == Effect::Once || !same);
-    let unasked = current.wait == Some(Wait::Answered) && !same;
+    let unasked = current.answered && !same;
     if current.in_force(intent) != intent || doubled || unasked {
         return Err(Illegal::WrongIntent(step));
     }
@@ -237,7 +240,7 @@ fn retried(state: TaskState, at: Option<u32>, forgiven: u32) -> Result<TaskState
     }
     expect(&state, at, StepStatus::Failed)?;
     count(forgiven, state.current.attempts)?;
-    let current = StepState { status: StepStatus::Pending, forgiven, wait: None, ..state.current };
+    let current = StepState { status: StepStatus::Pending, forgiven, wait: None, answered: false, ..state.current };
     Ok(TaskState { status: TaskStatus::Pending, current, ..state })
 }
 

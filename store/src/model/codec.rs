@@ -73,7 +73,6 @@ pub fn event_data(event: &Event) -> Value {
             match *wait {
                 Wait::Until(until) => with(json!({ "for": "time" }), [time("until", Some(until)), shown]),
                 Wait::Approval { expires } => with(json!({ "for": "approval" }), [time("expires", expires), shown]),
-                Wait::Answered => with(json!({ "for": "nothing" }), [shown]),
             }
         }
         Event::AnswerGiven { answer, rejected, by, why, shown, .. } => with(

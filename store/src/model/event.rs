@@ -72,7 +72,7 @@ pub enum Event {
     StepWaiting {
         /// The step.
         step: u32,
-        /// For what; never [`Wait::Answered`].
+        /// For what.
         wait: Wait,
         /// The digest of what is shown to the person who is asked.
         shown: Option<Digest>,

@@ -74,8 +74,6 @@ pub enum Wait {
         /// When the question is withdrawn.
         expires: Option<Timestamp>,
     },
-    /// A person has answered; the answer is for the input that was shown, see [`StepState::intent`].
-    Answered,
 }
 
 /// Where one step stands.
@@ -94,6 +92,8 @@ pub struct StepState {
     pub intent: Option<Intent>,
     /// True where an earlier attempt may have had its effect.
     pub unknown: bool,
+    /// True where a person has answered; the answer is for the input that was shown, see [`StepState::intent`].
+    pub answered: bool,
 }
 
 impl StepState {
@@ -139,7 +139,7 @@ impl StepState {
     /// True where a person has answered what was shown with this input.
     #[must_use]
     pub fn is_answered(&self, shown: Digest) -> bool {
-        self.wait == Some(Wait::Answered) && self.intent.is_some_and(|intent| intent.digest == shown)
+        self.answered && self.intent.is_some_and(|intent| intent.digest == shown)
     }
 
     /// The time for which it waits, where it waits for one.

@@ -7,9 +7,9 @@ use rusqlite::Row;
 use crate::model::{Digest, Effect, Intent, StepState, Timestamp, UnknownWord, Wait};
 
 /// The columns of a [`StepState`] that came with schema version 4.
-pub(super) const LATER: &str = "wait, due, input_sha256, effect, unknown";
+pub(super) const LATER: &str = "wait, due, input_sha256, effect, unknown, answer IS NOT NULL";
 /// What stands for them in older ones.
-pub(super) const BEFORE: &str = "NULL, NULL, NULL, NULL, NULL";
+pub(super) const BEFORE: &str = "NULL, NULL, NULL, NULL, NULL, 0";
 
 /// What is written there, by the names of the columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,8 @@ pub struct Later {
     pub effect: Option<&'static str>,
     /// True where an earlier attempt may have had its effect; else nothing.
     pub unknown: Option<bool>,
+    /// Whether there is a person's answer.
+    pub answered: bool,
 }
 
 impl Later {
@@ -34,7 +36,6 @@ impl Later {
             None => (None, None),
             Some(Wait::Until(due)) => (Some("time"), Some(due)),
             Some(Wait::Approval { expires }) => (Some("approval"), expires),
-            Some(Wait::Answered) => (Some("answered"), None),
         };
         Self {
             wait,
@@ -42,6 +43,7 @@ impl Later {
             input_sha256: state.intent.map(|intent| intent.digest.to_string()),
             effect: state.intent.map(|intent| intent.effect.as_str()),
             unknown: state.unknown.then_some(true),
+            answered: state.answered,
         }
     }
 }
@@ -63,7 +65,6 @@ pub(super) fn state(row: &Row<'_>, first: usize) -> Result<StepState, String> {
         (None, None) => None,
         (Some("time"), Some(due)) => Some(Wait::Until(due)),
         (Some("approval"), expires) => Some(Wait::Approval { expires }),
-        (Some("answered"), None) => Some(Wait::Answered),
         (wait, _) => {
             let wait = wait.unwrap_or("none");
             return Err(format!("its wait `{wait}` and its time do not go together"));
@@ -75,7 +76,8 @@ pub(super) fn state(row: &Row<'_>, first: usize) -> Result<StepState, String> {
     }
     let intent = digest.zip(effect).map(|(digest, effect)| Intent { digest, effect });
     let unknown = row.get::<_, Option<bool>>(first + 7).map_err(why)?.unwrap_or_default();
-    Ok(StepState { wait, intent, unknown, ..counted(row, first)? })
+    let answered = row.get(first + 8).map_err(why)?;
+    Ok(StepState { wait, intent, unknown, answered, ..counted(row, first)? })
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err wants")]

@@ -98,9 +98,10 @@ pub(super) fn check_fence(conn: &Connection, fence: &Fence, failed: Failed<'_>) 
 fn change_step(tx: &Transaction<'_>, task: &TaskId, change: &StepChange, failed: Failed<'_>) -> Result<(), StoreError> {
     const STEP: &str = "UPDATE steps SET status = ?1, attempts = ?2, forgiven = ?3, wait = ?4, due = ?5,
          input_sha256 = ?6, effect = ?7, unknown = ?8, output = ?9,
-         checkpoint = CASE ?1 WHEN 'done' THEN NULL ELSE coalesce(?10, checkpoint) END, answer = coalesce(?11, answer)
+         checkpoint = CASE ?1 WHEN 'done' THEN NULL ELSE coalesce(?10, checkpoint) END,
+         answer = CASE WHEN ?22 THEN coalesce(?11, answer) END
          WHERE task_id = ?12 AND idx = ?13 AND status = ?14 AND attempts = ?15 AND forgiven = ?16 AND wait IS ?17
-         AND due IS ?18 AND input_sha256 IS ?19 AND effect IS ?20 AND unknown IS ?21";
+         AND due IS ?18 AND input_sha256 IS ?19 AND effect IS ?20 AND unknown IS ?21 AND (answer IS NOT NULL) = ?23";
     const COMPLETION: &str =
         "UPDATE tasks SET completion_status = ?1, completion_attempts = ?2, completion_forgiven = ?3
          WHERE id = ?4 AND completion_status = ?5 AND completion_attempts = ?6 AND completion_forgiven = ?7";
@@ -109,7 +110,7 @@ fn change_step(tx: &Transaction<'_>, task: &TaskId, change: &StepChange, failed:
     let (was, is) = ((from.status.as_str(), Later::of(from)), (to.status.as_str(), Later::of(to)));
     let changed = match step {
         Some(step) => tx.prepare_cached(STEP).and_then(|mut row| {
-            let (Later { wait, due, input_sha256, effect, unknown }, was_later) = (is.1, was.1);
+            let (Later { wait, due, input_sha256, effect, unknown, answered }, was_later) = (is.1, was.1);
             row.execute(params![
                 is.0,
                 to.attempts,
@@ -132,6 +133,8 @@ fn change_step(tx: &Transaction<'_>, task: &TaskId, change: &StepChange, failed:
                 was_later.input_sha256,
                 was_later.effect,
                 was_later.unknown,
+                answered,
+                was_later.answered,
             ])
         }),
         None => tx.prepare_cached(COMPLETION).and_then(|mut row| {

@@ -206,6 +206,7 @@ pub(crate) fn a_commit_on_another_wait_or_intent_is_a_conflict(backend: &dyn Bac
     for (what, current) in [
         ("time", StepState { wait: Some(Wait::Until(at(6.0))), ..is.current }),
         ("input", StepState { intent: other_input, ..is.current }),
+        ("answer", StepState { answered: true, ..is.current }),
         ("outcome", StepState { unknown: false, ..is.current }),
     ] {
         let before = TaskState { current, ..is };

@@ -71,7 +71,6 @@ fn command_of_an_effect() -> impl Strategy<Value = Command> {
     let wait = prop_oneof![
         any_time().prop_map(Wait::Until),
         proptest::option::of(any_time()).prop_map(|expires| Wait::Approval { expires }),
-        Just(Wait::Answered),
     ];
     prop_oneof![
         (0u32..2, failure, any::<bool>()).prop_map(|(step, failure, goes_on)| Command::Fail { step, failure, goes_on }),
