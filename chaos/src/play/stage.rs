@@ -188,7 +188,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// The clock of the last run was so many seconds ahead, or behind: the times that it wrote are to be judged by that.
+    /// The clock of the last run was so many seconds ahead, or behind: the times that it wrote are judged by that.
     pub fn lived_at(&mut self, seconds: i64) {
         if let Some(run) = self.evidence.runs.last_mut() {
             run.outcome.started_at += seconds as f64;
