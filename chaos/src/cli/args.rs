@@ -19,7 +19,7 @@ use crate::case::plan::PlanCase;
 use crate::crash::LAUNCH;
 use crate::error::LabError;
 use crate::judge;
-use crate::look::lab::{DEFAULT_CASES, Lab};
+use crate::look::lab::Lab;
 use crate::look::sandbox::default_root;
 use crate::method;
 use crate::play::method::Method;
@@ -40,6 +40,7 @@ is journaled, every effect is in the world once, the journal agrees with the tab
 const EXAMPLES: &str = "\
 Examples:
   chaos run                                       this workspace's agent, all methods
+  chaos run --quick                               the same in half a minute, as much as fits
   chaos run --agent 'python3 my_agent.py'         anyone's agent
   chaos run --plan mine.json --method points      your own plan, one method
   chaos run --plan inbox                          the inbox agent with its log and its report
@@ -107,9 +108,9 @@ pub struct TargetArgs {
     /// The seed of every random choice; printed, and random if not given
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Cases that the method `fuzz` plays
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_CASES)]
-    pub cases: u32,
+    /// Cases that the method `fuzz` plays for a plan; 256 if not given, fewer where the agent is slow
+    #[arg(long, value_name = "N")]
+    pub cases: Option<u32>,
     /// Leave nothing out: resumes killed again, true kills, and `power`, `faults` and `pause` at full size
     #[arg(long)]
     pub deep: bool,
@@ -139,6 +140,9 @@ pub struct RunArgs {
     /// Begin no scenario after this time, such as 90s or 5m; cut short does not count as passed
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub budget: Option<Duration>,
+    /// A first verdict within half a minute: of each method as many scenarios as fit, spread over all of them
+    #[arg(long, conflicts_with_all = ["budget", "deep", "gate", "shard"])]
+    pub quick: bool,
     /// Begin no scenario after the first one that fails
     #[arg(long)]
     pub fail_fast: bool,
@@ -318,6 +322,7 @@ impl RunArgs {
         Ok(Options {
             jobs: self.jobs.map_or(cores, usize::from),
             budget: self.budget,
+            quick: self.quick,
             fail_fast: self.fail_fast,
             shard: self.shard,
             methods,

@@ -15,4 +15,4 @@ pub use address::Addresses;
 pub use image::Image;
 pub use kill::{Side, kill_at, kill_nth};
 pub use tape::{Frame, Seen, Tape, counts, database, record, record_from};
-pub use traced::{LAUNCH, traced};
+pub use traced::{LAUNCH, traced, traced_launch};

@@ -1,6 +1,6 @@
 //! A process of the agent under the tracer, in a sandbox.
 
-use crate::agent::process::{Env, Outcome, now};
+use crate::agent::process::{Env, Launch, Outcome, now};
 use crate::error::LabError;
 use crate::look::lab::Lab;
 use crate::look::sandbox::Sandbox;
@@ -29,7 +29,19 @@ pub fn traced(
     recorder: &mut Recorder,
     watch: &mut (dyn Watch + Send),
 ) -> Result<Traced, LabError> {
-    let launch = sandbox.launch(&lab.target, args, env);
+    traced_launch(lab, &sandbox.launch(&lab.target, args, env), recorder, watch)
+}
+
+/// The same for what a sandbox has made ready to be launched.
+///
+/// # Errors
+/// See [`trace`].
+pub fn traced_launch(
+    lab: &Lab,
+    launch: &Launch<'_>,
+    recorder: &mut Recorder,
+    watch: &mut (dyn Watch + Send),
+) -> Result<Traced, LabError> {
     let (given, printed, deadline) = (launch.given(), launch.printed(), launch.time());
     let begin =
         Start { command: launch.command(&[&lab.launcher.to_string_lossy(), LAUNCH])?, given, printed, deadline };

@@ -4,9 +4,6 @@ use std::path::PathBuf;
 
 use crate::agent::target::Target;
 
-/// Fuzz cases a plan, where nobody chooses.
-pub const DEFAULT_CASES: u32 = 256;
-
 /// The lab's equipment: whom it tests, where, and with which luck.
 #[derive(Debug, Clone)]
 pub struct Lab {
@@ -18,8 +15,8 @@ pub struct Lab {
     pub root: PathBuf,
     /// Every random choice follows from it.
     pub seed: u64,
-    /// How many cases the method `fuzz` plays.
-    pub cases: u32,
+    /// How many cases the method `fuzz` plays, where somebody has chosen.
+    pub cases: Option<u32>,
     /// Whether nothing is left out: resumes are killed again, kills are true ones too, and no call is passed over.
     pub deep: bool,
     /// What a replay command needs beside the scenario, e.g. ` --agent ./mine`.

@@ -37,6 +37,16 @@ const MAX_KILLS: usize = 4;
 /// Cases of one scenario, so that several can be played side by side.
 const CHUNK: u32 = 16;
 
+/// Cases for a plan, where nobody chooses.
+const CASES: u32 = 256;
+
+/// So many they are even for the slowest agent.
+const LEAST: u32 = 48;
+
+/// A clean run of at most so many seconds lets all cases be played. An agent that takes ten times as long, such as one
+/// that starts an interpreter, would have the lab fuzz for minutes.
+const QUICK: f64 = 0.04;
+
 /// The inbox case is played one time in so many.
 const INBOX_SHARE: u32 = 8;
 
@@ -64,7 +74,7 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     if ready.case.example_of.is_some() {
         return Ok(Vec::new());
     }
-    let mut cases = ready.lab.cases;
+    let mut cases = ready.lab.cases.unwrap_or_else(|| bearable(ready.baseline.run_seconds()));
     if !ready.case.kind.is_created() {
         // It is one plan, and there are no random ones to be drawn.
         cases = cases.div_ceil(INBOX_SHARE);
@@ -77,6 +87,12 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
         Scenario::new(METHOD.name, ready, &format!("chunk-{:03}", chunk + 1), title, play)
     };
     Ok((0..chunks).map(scenario).collect())
+}
+
+/// As many cases as an agent is quick, whose clean run takes so many seconds.
+fn bearable(seconds: f64) -> u32 {
+    let share = QUICK / seconds.max(QUICK);
+    ((f64::from(CASES) * share) as u32).clamp(LEAST, CASES).next_multiple_of(CHUNK)
 }
 
 fn play(ready: &Prepared, chunk: u32, count: u32) -> Result<Played, LabError> {
@@ -309,6 +325,11 @@ fn further_points(tools: &[String], target: &Target, log: bool) -> Vec<CrashPoin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_agent_is_played_with_fewer_cases() {
+        assert_eq!((bearable(0.005), bearable(0.12), bearable(60.0)), (256, 96, 48));
+    }
     use crate::judge::verdict::Verdict;
 
     fn case() -> Case {

@@ -42,6 +42,9 @@ pub struct RunReport {
     pub exit_code: i32,
     /// Why the run did not play everything that was selected, where it did not.
     pub cut_short: Option<String>,
+    /// How many scenarios there were, where only as many were played as fit into a short time.
+    #[serde(default)]
+    pub sample_of: Option<usize>,
     /// What was not played because it does not fit the agent or a plan, each with the reason.
     #[serde(default)]
     pub not_applicable: Vec<String>,

@@ -53,7 +53,8 @@ pub(super) fn sentence(report: &RunReport) -> String {
     let played = counted(report.scenarios.len(), "scenario");
     let tail = match report.outcome {
         Conclusion::Held => {
-            format!("every property held in {played}, with {}", counted(report.cycles, "kill-and-resume cycle"))
+            let of = report.sample_of.map_or(String::new(), |of| format!(" of {} that there are", number(of)));
+            format!("every property held in {played}{of}, with {}", counted(report.cycles, "kill-and-resume cycle"))
         }
         Conclusion::Violated => violated(report, &played),
         Conclusion::BaselineFailed => {

@@ -44,6 +44,7 @@ pub(crate) fn green() -> RunReport {
         outcome: Conclusion::Held,
         exit_code: 0,
         cut_short: None,
+        sample_of: None,
         not_applicable: vec!["control to fetch, because none of its tools has an effect".to_owned()],
         methods: Vec::new(),
         controls: vec![ControlReport {

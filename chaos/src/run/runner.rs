@@ -2,7 +2,7 @@
 //! of it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,12 +24,20 @@ use crate::run::gate::{self, Gate};
 /// Methods whose cycles per second are the lab's figure.
 const TIMED: [&str; 2] = ["points", "nested"];
 
+/// When a quick run shall have come to its end, some of the last scenarios and the report included.
+const QUICK: Duration = Duration::from_secs(22);
+
+/// Methods with scenarios that each take long: a quick run leaves them for the end, where they take time from no other.
+const LONG: [&str; 3] = ["random", "large", "fuzz"];
+
 /// How much of everything is played.
 pub struct Options {
     /// Scenarios side by side.
     pub jobs: usize,
     /// The time after which no further scenario is begun.
     pub budget: Option<Duration>,
+    /// Whether each method plays only as many scenarios as fit into its share of a short time.
+    pub quick: bool,
     /// Whether no further scenario is begun after the first one that fails.
     pub fail_fast: bool,
     /// Which part of the scenarios is played here.
@@ -116,7 +124,11 @@ pub fn run(
     }
     let mut first = 0;
     let mut selected = 0;
-    for method in options.methods.iter().filter(|method| method.name != BASELINE) {
+    let mut methods: Vec<&Method> = options.methods.iter().copied().filter(|method| method.name != BASELINE).collect();
+    if options.quick {
+        methods.sort_by_key(|method| LONG.contains(&method.name));
+    }
+    for method in methods {
         let count = run.play(method, &prepared, options.shard, tell)?;
         selected += count.played;
         first += count.all;
@@ -195,6 +207,7 @@ struct Run<'a> {
     scenarios: Vec<ScenarioReport>,
     controls: Vec<ControlReport>,
     cut_short: Option<String>,
+    sample_of: Option<usize>,
     not_applicable: Vec<String>,
 }
 
@@ -211,6 +224,7 @@ impl<'a> Run<'a> {
             scenarios: Vec::new(),
             controls: Vec::new(),
             cut_short: None,
+            sample_of: options.quick.then_some(0),
             not_applicable: missing(lab),
         }
     }
@@ -239,23 +253,31 @@ impl<'a> Run<'a> {
         tell: Listener<'_>,
     ) -> Result<Count, LabError> {
         let begin = Instant::now();
+        let share = self.share();
         // Tapes are recorded here, side by side.
         let scenarios = parallel(self.options.jobs, prepared, |ready| method::scenarios_for(method, ready))?;
         let scenarios: Vec<Scenario> = scenarios.into_iter().flatten().collect();
         self.note_not_applicable(method, prepared);
         let all = scenarios.len();
         let offset = self.offset;
-        let chosen: Vec<Scenario> = scenarios
+        let mut chosen: Vec<Scenario> = scenarios
             .into_iter()
             .enumerate()
             .filter(|(i, _)| shard.has(offset + i))
             .map(|(_, scenario)| scenario)
             .collect();
+        if share.is_some() {
+            chosen = spread(chosen);
+        }
         tell(&Progress::Begins(method.name, (self.methods.len(), self.options.count()), chosen.len()));
         // A failure of an earlier method counts as well.
         let stopped = AtomicBool::new(self.options.fail_fast && self.scenarios.iter().any(failed));
         let in_budget = || self.options.budget.is_none_or(|b| self.begin.elapsed() < b);
-        let go_on = || in_budget() && !stopped.load(Ordering::Relaxed);
+        let begun = AtomicUsize::new(0);
+        // What was made ready is shown to be of use: a tape takes longer than a scenario.
+        let is_first = || begun.fetch_add(1, Ordering::Relaxed) < self.options.jobs && !LONG.contains(&method.name);
+        let in_share = || share.is_none_or(|share| begin.elapsed() < share || is_first());
+        let go_on = || in_budget() && in_share() && !stopped.load(Ordering::Relaxed);
         let finished = Mutex::new(Vec::new());
         let results = parallel_while(self.options.jobs, &chosen, go_on, |scenario| {
             let done = scenario.report(|subject| self.lab.replay_command(subject))?;
@@ -272,7 +294,9 @@ impl<'a> Run<'a> {
         })?;
         let played: Vec<Done> = results.into_iter().flatten().collect();
         let (count, of) = (played.len(), chosen.len());
-        if count < of {
+        if let (true, Some(sample_of)) = (share.is_some(), &mut self.sample_of) {
+            *sample_of += of;
+        } else if count < of {
             let reason = if in_budget() { "the first failure ended the run" } else { "the budget ended" };
             let why = format!("{reason} in `{}`, {count} of {of} scenarios in", method.name);
             self.cut_short.get_or_insert(why);
@@ -282,6 +306,12 @@ impl<'a> Run<'a> {
             tell(&Progress::Ended(ended, &self.so_far(&[])));
         }
         Ok(Count { all, played: count })
+    }
+
+    /// What a method may take of the time that a quick run has left; none where it may take as long as it likes.
+    fn share(&self) -> Option<Duration> {
+        let left = u32::try_from(self.options.count().saturating_sub(self.methods.len() - 1)).unwrap_or(1);
+        self.options.quick.then(|| QUICK.saturating_sub(self.begin.elapsed()) / left.max(1))
     }
 
     /// Says once for each reason to which plans the method does not apply.
@@ -358,6 +388,7 @@ impl<'a> Run<'a> {
             outcome,
             exit_code: Exit::from(outcome).code(),
             cut_short: self.cut_short,
+            sample_of: self.sample_of,
             not_applicable: self.not_applicable,
             methods: self.methods,
             scenarios: self.scenarios,
@@ -365,6 +396,16 @@ impl<'a> Run<'a> {
             gate,
         }
     }
+}
+
+/// The same in an order in which each beginning is spread over the whole: first the one in the middle, then those of
+/// the quarters, and so on.
+fn spread<T>(all: Vec<T>) -> Vec<T> {
+    let bits = usize::BITS - all.len().leading_zeros();
+    let place = |at: usize| (at + 1).reverse_bits() >> (usize::BITS - bits);
+    let mut all: Vec<(usize, T)> = all.into_iter().enumerate().map(|(at, one)| (place(at), one)).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, one)| one).collect()
 }
 
 /// What an agent need not offer, and what the lab leaves out where it does not.
@@ -383,6 +424,16 @@ fn speed(methods: &[MethodReport]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_beginning_of_a_spread_order_is_spread_over_the_whole() {
+        let order = spread((1..16).collect());
+        assert_eq!(order[..3], [8, 4, 12]);
+        let mut all = order.clone();
+        all.sort_unstable();
+        assert_eq!(all, (1..16).collect::<Vec<_>>());
+        assert!(spread(Vec::<u8>::new()).is_empty());
+    }
 
     #[test]
     fn shards_share_the_whole_without_gap_or_overlap() {

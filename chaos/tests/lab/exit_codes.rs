@@ -53,6 +53,13 @@ fn an_empty_selection_ends_in_4() {
     run(&honest(), "rerun").args(["--shard", "400/400"]).assert().code(4).stdout(contains("nothing was selected"));
 }
 
+/// What was left out is told, and is neither passed nor failed.
+#[test]
+fn a_quick_run_says_how_many_scenarios_there_are() {
+    let run = run(&honest(), "baseline,points").arg("--quick").assert().code(0);
+    run.stdout(contains("every property held in").and(contains("scenarios of").and(contains("that there are"))));
+}
+
 #[test]
 fn a_budget_that_is_too_small_ends_in_4() {
     run(&honest(), "points").args(["--budget", "1ms"]).assert().code(4).stdout(contains("the budget ended"));

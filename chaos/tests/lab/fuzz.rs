@@ -25,7 +25,7 @@ fn random_plans_survive_random_kills() {
         launcher: env!("CARGO_BIN_EXE_chaos").into(),
         root: default_root(),
         seed: 1,
-        cases: CASES,
+        cases: Some(CASES),
         deep: false,
         replay_options: String::new(),
     });

@@ -11,11 +11,12 @@ use super::freeze::NAME;
 use crate::agent::process::{Env, Launch, Outcome};
 use crate::case::TASK;
 use crate::contract::DB_FILE;
-use crate::crash::traced;
+use crate::crash::traced_launch;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Expect, RunRecord, TaskEnd};
 use crate::look::reader::LiveReader;
+use crate::look::snapshot::Snapshot;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::HOLD;
@@ -53,10 +54,13 @@ fn play(ready: &Prepared) -> Result<Played, LabError> {
         let line = ["--db", DB_FILE].into_iter().chain(words.iter().map(String::as_str));
         Launch::new(&ready.lab.target, line, &world, &scratch.path().join(name))
     };
-    let mut door = Door { lock: &lock, db: world.join(DB_FILE), launch: &launch, second: None, third: None };
+    let begun = stage.sandbox.launch(&ready.lab.target, &words, &Env::new());
+    let look = || stage.sandbox.look();
+    let mut door =
+        Door { lock: &lock, db: world.join(DB_FILE), launch: &launch, look: &look, second: None, third: None };
     let mut recorder = Recorder::new(&world)?;
-    let first = traced(&ready.lab, &mut stage.sandbox, &words, &Env::new(), &mut recorder, &mut door)?.outcome;
-    let (Some(second), Some(third)) = (door.second, door.third) else {
+    let first = traced_launch(&ready.lab, &begun, &mut recorder, &mut door)?.outcome;
+    let (Some((second, left)), Some(third)) = (door.second, door.third) else {
         let mut missed = Played::default();
         missed.and("frozen", Verdict::NotReached(format!("the run does not make `{lock}`")));
         return Ok(missed);
@@ -70,7 +74,7 @@ fn play(ready: &Prepared) -> Result<Played, LabError> {
         signalled: expect == stopped,
         after,
     };
-    stage.record(record(second, stopped, None));
+    stage.record(record(second, stopped, Some(left)));
     stage.record(record(third, Expect::Refused, None));
     let last = stage.sandbox.look()?;
     stage.record(record(first, Expect::Ends(0), Some(last)));
@@ -83,18 +87,20 @@ struct Door<'a> {
     lock: &'a str,
     db: std::path::PathBuf,
     launch: &'a (dyn Fn(&str) -> Launch<'a> + Sync),
-    second: Option<Outcome>,
+    look: &'a (dyn Fn() -> Result<Snapshot, LabError> + Sync),
+    /// With what it left.
+    second: Option<(Outcome, Snapshot)>,
     third: Option<Outcome>,
 }
 
 impl Door<'_> {
     /// Runs until its first step has begun, and is stopped there.
-    fn second(&self) -> Result<Outcome, LabError> {
+    fn second(&self) -> Result<(Outcome, Snapshot), LabError> {
         let mut running = (self.launch)("second").env(vec![("AGENT_STEP_DELAY", (20.0 * HOLD).to_string())]).start()?;
         let started = || LiveReader::when_ready(&self.db)?.map_or(Ok(0), |reader| reader.starts(TASK, 0));
         while started()? == 0 && !running.ended_within(POLL) && !running.time_left().is_zero() {}
         running.signal(Signal::SIGTERM);
-        running.finish()
+        Ok((running.finish()?, (self.look)()?))
     }
 
     /// Is refused at once; who gets in would wait for the database, which the first one may hold.
