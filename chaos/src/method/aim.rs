@@ -2,14 +2,17 @@
 //! which the folder looks as that kill has left it, which is the same place in each replay.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::agent::process::Env;
 use crate::case::TASK;
+use crate::case::plan::PlanCase;
 use crate::contract::DB_FILE;
 use crate::error::LabError;
-use crate::look::evidence::{Evidence, TaskEnd};
+use crate::look::evidence::{Baseline, Evidence, TaskEnd};
+use crate::look::lab::Lab;
 use crate::look::tables::Tables;
-use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, play_schedule};
 use crate::play::stage::Stage;
 use crate::play::taped::Taped;
@@ -22,35 +25,55 @@ const AIMING: Duration = Duration::from_secs(20);
 /// What can be compared of two folders whose times and names of runs differ.
 type Look = (Vec<String>, Vec<String>, BTreeSet<String>);
 
-/// The schedule with its first delay replaced by a call that shows the same bug, and what came of that; nothing where
-/// none does, or the first kill is not a delay.
-///
-/// # Errors
-/// The lab's own failures.
-pub(super) fn anew(
-    ready: &Prepared,
-    schedule: &KillSchedule,
-    failed: &Played,
-) -> Result<Option<(KillSchedule, Played)>, LabError> {
-    let left = failed.evidence.as_ref().and_then(|evidence| first_left(evidence, schedule));
-    let (Some(left), true) = (left, trace::available()) else { return Ok(None) };
-    let root = failed.findings.first().map(|finding| &finding.property);
-    let taped = Taped::of_run(ready)?;
-    let begin = Instant::now();
-    for at in (0..taped.tape.frames.len()).filter(|at| look_of_tape(ready, &taped, *at) == left) {
-        let mut aimed = schedule.clone();
-        aimed.0[0] = Kill::Call(taped.tape.frames[at].at.clone());
-        let mut stage = Stage::single(&ready.lab, &ready.case)?;
-        play_schedule(&mut stage, TASK, &aimed, &[], &|_| Vec::new())?;
-        let played = Played::judged(stage.close(TaskEnd::Done), &ready.baseline);
-        if root.is_some() && played.findings.first().map(|finding| &finding.property) == root {
-            return Ok(Some((aimed, played)));
-        }
-        if begin.elapsed() > AIMING {
-            break;
-        }
+/// What was played: a plan, compared with its outcome without a crash, with these variables.
+pub struct Range<'a> {
+    /// The lab.
+    pub lab: &'a Lab,
+    /// The plan.
+    pub case: &'a Arc<PlanCase>,
+    /// Its outcome without a crash.
+    pub baseline: &'a Baseline,
+    /// The variables of its runs.
+    pub env: &'a Env,
+}
+
+impl Range<'_> {
+    /// The calls after one of which the first kill of the schedule fell, by how it left the folder; none where it was
+    /// not a delay, or cannot be told.
+    ///
+    /// # Errors
+    /// The lab's own failures.
+    pub fn fell(&self, schedule: &KillSchedule, evidence: Option<&Evidence>) -> Result<Vec<Kill>, LabError> {
+        let left = evidence.and_then(|evidence| first_left(evidence, schedule));
+        let (Some(left), true) = (left, trace::available()) else { return Ok(Vec::new()) };
+        let taped = Taped::of_next(Stage::single(self.lab, self.case)?)?;
+        let places = (0..taped.tape.frames.len()).filter(|at| look_of_tape(self.case, &taped, *at) == left);
+        Ok(places.map(|at| Kill::Call(taped.tape.frames[at].at.clone())).collect())
     }
-    Ok(None)
+
+    /// The schedule with its first delay replaced by a call that shows the same bug, and what came of that; nothing
+    /// where none does, or the first kill is not a delay.
+    ///
+    /// # Errors
+    /// The lab's own failures.
+    pub fn anew(&self, schedule: &KillSchedule, failed: &Played) -> Result<Option<(KillSchedule, Played)>, LabError> {
+        let Some(root) = failed.findings.first().map(|finding| &finding.property) else { return Ok(None) };
+        let begin = Instant::now();
+        for kill in self.fell(schedule, failed.evidence.as_ref())? {
+            let mut aimed = schedule.clone();
+            aimed.0[0] = kill;
+            let mut stage = Stage::single(self.lab, self.case)?;
+            play_schedule(&mut stage, TASK, &aimed, self.env, &|_| Vec::new())?;
+            let played = Played::judged(stage.close(TaskEnd::Done), self.baseline);
+            if played.findings.first().map(|finding| &finding.property) == Some(root) {
+                return Ok(Some((aimed, played)));
+            }
+            if begin.elapsed() > AIMING {
+                break;
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// How the folder looked after the first kill, where that came after a delay and hit.
@@ -61,11 +84,11 @@ fn first_left(evidence: &Evidence, schedule: &KillSchedule) -> Option<Look> {
     Some(look(&after.tables, after.world.keys().cloned().collect()))
 }
 
-fn look_of_tape(ready: &Prepared, taped: &Taped, at: usize) -> Look {
+fn look_of_tape(case: &PlanCase, taped: &Taped, at: usize) -> Look {
     let image = &taped.tape.images[taped.tape.frames[at].image];
     let own = |name: &&String| {
-        let judged = !ready.case.is_input(name) && ready.case.kind.log() != Some(name);
-        judged && !name.starts_with(DB_FILE) && ready.case.is_effect(name)
+        let judged = !case.is_input(name) && case.kind.log() != Some(name);
+        judged && !name.starts_with(DB_FILE) && case.is_effect(name)
     };
     look(taped.tables(at), image.files.keys().filter(own).cloned().collect())
 }

@@ -8,13 +8,16 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
+use crate::agent::process::Env;
 use crate::agent::target::Target;
 use crate::case::names;
 use crate::case::plan::PlanCase;
 use crate::case::random::RandomPlan;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
+use crate::look::evidence::Baseline;
 use crate::look::lab::Lab;
+use crate::method::aim::Range;
 use crate::play::company::{self, Company};
 use crate::play::method::Method;
 use crate::play::prepared::{Prepared, baseline_of, clean_run};
@@ -205,13 +208,21 @@ fn shortened(ready: &Prepared, mut case: Case) -> Result<Case, LabError> {
     Ok(case)
 }
 
-/// Plays the minimal case once more, to say whether it fails each time.
+/// Plays the minimal case once more, to say whether it fails each time; where its first kill is a delay, aimed at the
+/// call at which that fell.
 fn fail(ready: &Prepared, minimal: &Case, failed: Played, sum: &mut Played) -> Result<(), LabError> {
-    let again = one(ready, minimal)?;
+    let aimed = if minimal.company == Company(None) { aimed(ready, minimal, &failed)? } else { None };
+    let (kills, again) = match aimed {
+        Some((aimed, again)) => {
+            sum.note = Some(format!("first seen with the schedule {}, whose kill fell at {aimed}", minimal.kills));
+            (aimed, again)
+        }
+        None => (minimal.kills.clone(), one(ready, minimal)?),
+    };
     sum.subject = Some(match minimal.plan.steps() {
         // A plan that was not drawn is found by its name.
-        None => format!("fuzz/{}/{}{}", ready.case.name, minimal.company, minimal.kills),
-        Some(_) => format!("fuzz/{}/{}{}", minimal.plan, minimal.company, minimal.kills),
+        None => format!("fuzz/{}/{}{kills}", ready.case.name, minimal.company),
+        Some(_) => format!("fuzz/{}/{}{kills}", minimal.plan, minimal.company),
     });
     let repeatable = again.verdict() != VerdictKind::Holds;
     let shown = if repeatable { again } else { failed };
@@ -222,6 +233,13 @@ fn fail(ready: &Prepared, minimal: &Case, failed: Played, sum: &mut Played) -> R
         sum.and("repeatable", crate::judge::verdict::Verdict::Violated(why.to_owned()));
     }
     Ok(())
+}
+
+fn aimed(ready: &Prepared, case: &Case, failed: &Played) -> Result<Option<(KillSchedule, Played)>, LabError> {
+    let Some(Kill::Delay(_)) = case.kills.0.first() else { return Ok(None) };
+    let plan = case.plan.build(&ready.case, &ready.lab.target.examples)?;
+    let (plan, baseline) = clean(&ready.lab, &plan, case.company)?;
+    Range { lab: &ready.lab, case: &plan, baseline: &baseline, env: &env() }.anew(&case.kills, failed)
 }
 
 /// Plays one case.
@@ -239,16 +257,23 @@ pub fn one(ready: &Prepared, case: &Case) -> Result<Played, LabError> {
 /// # Errors
 /// The lab's own failures.
 pub fn play_case(lab: &Lab, case: &PlanCase, company: Company, kills: &KillSchedule) -> Result<Played, LabError> {
-    let case = Arc::new(case.clone());
-    let clean = clean_run(lab, &case, &company.tasks(), &Vec::new())?;
-    // It knows now which files are judged.
+    let (case, baseline) = clean(lab, case, company)?;
+    Ok(company::judged(company.play(lab, &case, kills, &env())?, &baseline))
+}
+
+/// The plan, of which is known now which files are judged, and its outcome without a crash.
+fn clean(lab: &Lab, case: &PlanCase, company: Company) -> Result<(Arc<PlanCase>, Baseline), LabError> {
+    let clean = clean_run(lab, &Arc::new(case.clone()), &company.tasks(), &Vec::new())?;
     let case = Arc::clone(&clean.case);
     let mut baseline = baseline_of(clean, None);
     let contract = |spec: &crate::case::plan::StepSpec| crate::contract::is_of_contract(&spec.tool);
     baseline.comparable = case.steps.iter().map(contract).collect();
-    // More attempts than kills: the limit has a method of its own.
-    let env = vec![("AGENT_MAX_ATTEMPTS", (MAX_KILLS + 3).to_string())];
-    Ok(company::judged(company.play(lab, &case, kills, &env)?, &baseline))
+    Ok((case, baseline))
+}
+
+/// More attempts than kills: the limit has a method of its own.
+fn env() -> Env {
+    vec![("AGENT_MAX_ATTEMPTS", (MAX_KILLS + 3).to_string())]
 }
 
 fn runner(lab: &Lab, chunk: u32, count: u32) -> TestRunner {

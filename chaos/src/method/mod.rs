@@ -1,7 +1,7 @@
 //! The methods: one file each, saying what it does to the agent, which scenarios that makes for a plan, and what it
 //! expects beyond the properties.
 
-mod aim;
+pub mod aim;
 mod baseline;
 mod clock;
 mod commands;

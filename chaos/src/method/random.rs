@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use crate::error::LabError;
 use crate::judge::verdict::{Verdict, VerdictKind};
-use crate::method::aim;
+use crate::method::aim::Range;
 use crate::play::company::Company;
 use crate::play::method::Method;
 use crate::play::prepared::Prepared;
@@ -73,7 +73,9 @@ fn play(ready: &Prepared, batch: usize) -> Result<Played, LabError> {
         if trial.verdict() != VerdictKind::Holds {
             // Where the task has company, the first run is another one's.
             let alone = company == Company(None);
-            let aimed = if alone { aim::anew(ready, &schedule, &trial)? } else { None };
+            let env = Vec::new();
+            let range = Range { lab: &ready.lab, case: &ready.case, baseline: &ready.baseline, env: &env };
+            let aimed = if alone { range.anew(&schedule, &trial)? } else { None };
             let (schedule, trial) = match aimed {
                 Some((aimed, again)) => {
                     sum.note = Some(format!("first seen with the schedule {schedule}, whose kill fell at {aimed}"));

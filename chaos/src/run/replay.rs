@@ -8,6 +8,7 @@ use crate::error::LabError;
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::Evidence;
 use crate::look::lab::Lab;
+use crate::method::aim::Range;
 use crate::method::{self, fuzz};
 use crate::play::company::Company;
 use crate::play::prepared::Prepared;
@@ -113,11 +114,32 @@ pub fn play(ready: &Prepared, company: Company, schedule: &KillSchedule) -> Resu
     let mut played = company.judge(ready, evidence)?;
     played.and("hit", hit);
     played.unreachable = excused;
+    let range = Range { lab: &ready.lab, case: &ready.case, baseline: &ready.baseline, env: &env };
+    if company == Company(None) {
+        aim(&range, schedule, &mut played)?;
+    }
     if excused {
         let why = "a kill was unreachable by design: its step was committed before";
         played.note = Some(why.to_owned());
     }
     Ok(played)
+}
+
+/// A delay hits another place each time: says at which call it fell, and where that shows the same bug, tells of that
+/// one, which can be replayed.
+fn aim(range: &Range<'_>, schedule: &KillSchedule, played: &mut Played) -> Result<(), LabError> {
+    match range.anew(schedule, played)? {
+        Some((aimed, again)) => {
+            played.note = Some(format!("the kill of {schedule} fell at {aimed}"));
+            played.subject = Some(format!("{aimed}"));
+            (played.findings, played.evidence) = (again.findings, again.evidence);
+        }
+        None => {
+            let fell = range.fell(schedule, played.evidence.as_ref())?;
+            played.note = fell.first().map(|call| format!("the kill fell after {call}, which can be replayed"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether each kill of a schedule was delivered. One that was not has tested nothing, except where an earlier kill of

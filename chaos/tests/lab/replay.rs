@@ -69,3 +69,12 @@ fn where_the_baseline_fails_the_replay_says_that_and_no_more() {
         .code(2)
         .stdout(contains("baseline/report/clean"));
 }
+
+/// A delay hits another place each time, so that nobody could look twice at what it had shown.
+#[test]
+fn a_kill_after_a_delay_is_told_by_the_call_at_which_it_fell() {
+    let replay = chaos(&["replay", "+1ms", "--agent", &honest()]).assert().code(0);
+    let told = String::from_utf8_lossy(&replay.get_output().stdout).into_owned();
+    let call = told.split("the kill fell after ").nth(1).and_then(|rest| rest.split(',').next()).expect("a call");
+    chaos(&["replay", call, "--agent", &honest()]).assert().code(0).stdout(contains("SIGKILL"));
+}
