@@ -91,6 +91,16 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print what the attempts of a step have said on standard error.
+    Stderr {
+        /// The task.
+        task_id: String,
+        /// The step's index.
+        step: u32,
+    },
+    /// Stands between the agent and a program that a step starts; the agent itself calls it.
+    #[command(hide = true)]
+    Keeper,
     /// Copy the database, which may be in use, to a new file.
     Backup {
         /// The new file.
@@ -215,6 +225,8 @@ impl Cli {
             }
             Command::Retry { task_id } => commands::retry(db, task_id),
             Command::Tools { json } => commands::tools(*json),
+            Command::Stderr { task_id, step } => commands::stderr(db, task_id, *step),
+            Command::Keeper => commands::keeper(),
             Command::Backup { file } => commands::backup(db, file),
             Command::Restore { backup } => commands::restore(db, backup),
             Command::Completions { shell } => commands::completions(*shell, command()),

@@ -4,11 +4,12 @@
 //! pass. An empty value is refused too: it is what a shell makes of a misspelt variable.
 
 use std::env::{self, VarError};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use store::CrashPoint;
-use tools::{Engine, Ollama, Secrets, World};
+use tools::{Engine, Ollama, Programs, Secrets, World};
 
 use crate::engine::Settings;
 use crate::exit::{Exit, Failure};
@@ -43,6 +44,16 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
 /// The grace unless an option says otherwise.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
+/// This program as a keeper, also where its file has been replaced meanwhile.
+const KEEPER: [&str; 2] = ["/proc/self/exe", "keeper"];
+
+/// The variables that every program gets that a step starts.
+const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+
+fn passed() -> Vec<(OsString, OsString)> {
+    PASSED.iter().filter_map(|name| Some((OsString::from(name), env::var_os(name)?))).collect()
+}
+
 /// Longest pause: a day.
 const MAX_DELAY: f64 = 86_400.0;
 
@@ -60,6 +71,11 @@ impl Config {
             unsafe_effects: flag("AGENT_UNSAFE_EFFECTS")?,
             engine: engine()?,
             secrets: Secrets::new(|name| env::var(name).ok()),
+            programs: Programs {
+                keeper: KEEPER.map(Into::into).to_vec(),
+                folder: PathBuf::new(),
+                environment: passed(),
+            },
         };
         let settings = Settings {
             world,

@@ -10,10 +10,10 @@ use std::path::{Component, Path, PathBuf};
 use store::TaskRow;
 use store::model::TaskId;
 use store::sqlite::Place;
-use tools::{Moved, World};
+use tools::{Moved, Programs, World};
 
 use crate::engine::Completion;
-use crate::places::resolved;
+use crate::places::{attempts, resolved};
 
 /// Why a task cannot be run from its home.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +68,8 @@ pub(crate) fn bind(
     let moved = completion.and_then(Completion::moved).map(|(from, to)| Moved { from: from.into(), to: to.into() });
     // What people read is as short as what they wrote, as long as they stand where they wrote it.
     let home = if home == here { PathBuf::new() } else { home };
-    Ok(Bound { world: World { home, moved, ..world.clone() }, keep })
+    let programs = Programs { folder: attempts(db), ..world.programs.clone() };
+    Ok(Bound { world: World { home, moved, programs, ..world.clone() }, keep })
 }
 
 /// The home of a task that is created here, as it is stored.

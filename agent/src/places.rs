@@ -26,6 +26,12 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
     Place::of(path).path().to_owned()
 }
 
+/// The folder beside a database where it is noted what the attempts of its tasks start, and what that says on standard
+/// error.
+pub(crate) fn attempts(db: &Path) -> PathBuf {
+    Place::of(db).beside(".attempts")
+}
+
 /// A file that a person named, to be compared with many others.
 pub(crate) struct Named {
     place: PathBuf,

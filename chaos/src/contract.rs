@@ -20,6 +20,9 @@ pub const CRASH_SITES: [&str; 3] = ["before_effect", "after_effect", "after_comm
 /// The tool that publishes a file.
 pub const PUBLISHER: &str = "write_artifact";
 
+/// The tool that starts programs.
+pub const STARTER: &str = "exec";
+
 /// Where that tool appends its entries when it is made unsafe.
 pub const UNSAFE_LOG: &str = "report.log";
 

@@ -46,3 +46,15 @@ pub const LOG_LINE_BYTES: usize = 64 << 10;
 
 /// How long the lock of an action log is waited for. Others hold it for one line, or while they read the log.
 pub const LOG_LOCK_WAIT: Duration = Duration::from_secs(30);
+
+/// Longest line by which a program says how far it is.
+pub const CHECKPOINT_BYTES: usize = 64 << 10;
+
+/// Most that a program may print as its output.
+pub const PROGRAM_OUTPUT_BYTES: usize = 64 << 20;
+
+/// How much of the standard error of one attempt is kept.
+pub const STDERR_BYTES: usize = 1 << 20;
+
+/// How long a program may run where its plan does not say.
+pub const PROGRAM_TIME: Duration = Duration::from_secs(3600);

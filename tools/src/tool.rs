@@ -97,6 +97,8 @@ pub struct Spec {
     pub input: Vec<Field>,
     /// What it gives.
     pub output: Vec<Field>,
+    /// Whether what it gives may have further fields.
+    pub open: bool,
     /// Its own crash points, beside those that every step has.
     pub crash_points: Vec<CrashSite>,
     /// How it is tried again where neither the plan nor the environment says so; at once and a few times, if not at

@@ -1,5 +1,6 @@
 //! What tools may know of their surroundings. The agent fills it in from its environment.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +22,19 @@ pub struct World {
     pub engine: Engine,
     /// What is put in at the moment of sending.
     pub secrets: Secrets,
+    /// How programs are started.
+    pub programs: Programs,
+}
+
+/// How programs are started.
+#[derive(Clone, Debug, Default)]
+pub struct Programs {
+    /// The command that becomes a keeper, see [`crate::keeper`]; where it is empty, no program can be started.
+    pub keeper: Vec<OsString>,
+    /// Where it is noted what runs, and where standard error is kept. Made when it is needed.
+    pub folder: PathBuf,
+    /// The variables that every program gets.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// A folder that the plan names and that is elsewhere now: plans are frozen, folders are not.

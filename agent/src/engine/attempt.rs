@@ -46,13 +46,13 @@ impl Runner<'_, '_> {
         let result = prepared.tool.call(&self.context(&key, prepared), Input(&prepared.step.input));
         points.point(AFTER_EFFECT);
         let result = match result {
-            Ok(output) => check_output(prepared.tool.spec(), &output).map(|()| output),
-            Err(
-                ToolError::Step(why)
-                | ToolError::Transient { why, .. }
-                | ToolError::Permanent(why)
-                | ToolError::Unknown { why, .. },
-            ) => Err(why),
+            Ok(output) => check_output(prepared.tool.spec(), &output)
+                .map(|()| output)
+                .map_err(|why| Failure::plain(one_line(&why))),
+            Err(ToolError::Step(why) | ToolError::Transient { why, .. } | ToolError::Unknown { why, .. }) => {
+                Err(Failure::plain(one_line(&why)))
+            }
+            Err(ToolError::Permanent(why)) => Err(Failure { permanent: true, ..Failure::plain(one_line(&why)) }),
             Err(ToolError::Stopped) => return self.release(step),
             Err(source @ ToolError::Poison(_)) => return Err(EngineError::Tool { step, source }),
         };
@@ -65,8 +65,8 @@ impl Runner<'_, '_> {
                 }
                 Err(error) => self.not_stored(prepared, error),
             },
-            Err(why) => {
-                self.commit(&Command::Fail { step, failure: Failure::plain(one_line(&why)), goes_on: false })?;
+            Err(failure) => {
+                self.commit(&Command::Fail { step, failure, goes_on: false })?;
                 Ok(Attempt::Failed)
             }
         }

@@ -21,6 +21,7 @@ mod locks;
 mod no_trace;
 mod other_agents;
 mod places;
+mod programs;
 mod restore;
 mod shared_artifacts;
 mod signals;

@@ -17,7 +17,7 @@ fn the_document_has_every_tool_with_schemas_points_and_an_example() {
         assert!(names.contains(&name), "{name}");
     }
     for tool in tools {
-        assert!(["pure", "keyed"].contains(&tool["effect"].as_str().unwrap()));
+        assert!(["pure", "keyed", "verifiable", "once"].contains(&tool["effect"].as_str().unwrap()));
         assert!(!tool["about"].as_str().unwrap().is_empty());
         for schema in ["input_schema", "output_schema"] {
             assert_eq!(tool[schema]["type"], "object", "{schema}");

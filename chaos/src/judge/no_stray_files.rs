@@ -54,9 +54,15 @@ pub fn looks_temporary(name: &str) -> bool {
 fn is_own(name: &str, tasks: &[String]) -> bool {
     match name.strip_prefix(DB_FILE) {
         Some("" | "-wal" | "-shm" | "-id") => true,
-        Some(rest) => tasks.iter().any(|task| rest == format!(".{task}.lock")),
+        Some(rest) => tasks.iter().any(|task| rest == format!(".{task}.lock") || is_of_attempt(rest, task)),
         None => false,
     }
+}
+
+/// What is noted of the programs that a task's steps have started, and what those have said.
+fn is_of_attempt(rest: &str, task: &str) -> bool {
+    let file = rest.strip_prefix(".attempts/").and_then(|file| file.strip_prefix(task)?.strip_prefix('-'));
+    file.is_some_and(|file| file.ends_with(".stderr") || file.ends_with(".keeper"))
 }
 
 #[cfg(test)]
@@ -67,7 +73,9 @@ mod tests {
     #[test]
     fn the_database_and_its_lock_may_stay() {
         let mut story = Story::killed_at("after_effect:2");
-        story.last().own_files = ["state.db", "state.db-wal", "state.db.t1.lock"].map(str::to_owned).to_vec();
+        story.last().own_files = ["state.db", "state.db-wal", "state.db.t1.lock", "state.db.attempts/t1-0.1.stderr"]
+            .map(str::to_owned)
+            .to_vec();
         holds("no_stray_files", &story);
     }
 

@@ -124,6 +124,18 @@ impl IdempotencyKey {
         Self { task, step, attempt: Some(attempt) }
     }
 
+    /// The task.
+    #[must_use]
+    pub fn task(&self) -> &TaskId {
+        &self.task
+    }
+
+    /// The step.
+    #[must_use]
+    pub fn step(&self) -> u32 {
+        self.step
+    }
+
     /// The key as a file name without extension; see [`TaskId::file_stem`].
     #[must_use]
     pub fn file_stem(&self) -> String {

@@ -24,6 +24,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
         Field::new("sha256", Kind::Text, "the first 12 hex digits of the text's SHA-256"),
         Field::new("words", Kind::Count, "how many words there are, as white space separates them"),
     ],
+    open: false,
     crash_points: vec![],
     retry: None,
     example: Example {

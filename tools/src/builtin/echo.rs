@@ -16,6 +16,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
     effect: Effect::Pure,
     input: vec![Field::new("value", Kind::Any, "what to return")],
     output: vec![Field::new("value", Kind::Any, "the input value")],
+    open: false,
     crash_points: vec![],
     retry: None,
     example: Example {

@@ -24,6 +24,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
         Field::new("sha256", Kind::Text, "SHA-256 of the file in hex, as sha256sum prints it"),
         Field::new("text", Kind::Text, "the text, byte for byte"),
     ],
+    open: false,
     crash_points: vec![],
     retry: None,
     example: Example {

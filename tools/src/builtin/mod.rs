@@ -2,6 +2,7 @@
 
 mod count_words;
 mod echo;
+mod exec;
 mod fetch;
 mod summarize;
 mod write_artifact;
@@ -15,6 +16,7 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(count_words::CountWords),
         Arc::new(echo::Echo),
+        Arc::new(exec::Exec),
         Arc::new(fetch::Fetch),
         Arc::new(summarize::Summarize),
         Arc::new(write_artifact::WriteArtifact),

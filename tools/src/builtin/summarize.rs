@@ -23,6 +23,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
         Field::new("engine", Kind::Text, "who summarized: stub or ollama"),
         Field::new("summary", Kind::Text, "the summary"),
     ],
+    open: false,
     crash_points: vec![],
     retry: None,
     example: Example {

@@ -34,6 +34,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
         Field::new("deduplicated", Kind::Flag, "true where the file was there already"),
         Field::new("path", Kind::Text, "the file, relative to the task's home"),
     ],
+    open: false,
     crash_points: vec![SITES.written, SITES.linked, SITES.deduplicated, SITES.published],
     retry: None,
     example: Example {

@@ -47,7 +47,7 @@ fn attempt(plan: &Plan, step: u32, outputs: &Outputs, world: &World, crash: &Cra
     let output = tool.call(&ctx, Input(&planned.input)).unwrap();
     assert_eq!(tools::check_output(tool.spec(), &output), Ok(()), "{}", planned.tool);
     // An audit that finds nothing must not be one that never finds anything; each tool's own tests see to that.
-    let sound = tool.audit(&ctx, Input(&planned.input), &output) == Audit::Sound;
+    let sound = !matches!(tool.audit(&ctx, Input(&planned.input), &output), Audit::Differs(_));
     assert!(sound || world.unsafe_effects, "{} does not find its own effect", planned.tool);
     output
 }
@@ -56,7 +56,7 @@ fn attempt(plan: &Plan, step: u32, outputs: &Outputs, world: &World, crash: &Cra
 /// whether the world was the same after both.
 fn twice(tool: &dyn Tool, unsafe_effects: bool) -> (Vec<String>, [Map<String, Value>; 2], bool) {
     let folder = folder();
-    let world = World { unsafe_effects, ..world(folder.path()) };
+    let world = World { unsafe_effects, home: folder.path().to_owned(), ..world(folder.path()) };
     let plan = example(tool.spec(), folder.path());
     let last = u32::try_from(plan.steps.len()).unwrap() - 1;
     let mut outputs = Outputs::new();
@@ -112,7 +112,7 @@ fn every_declared_crash_point_is_passed_and_no_other() {
 fn every_file_under_builtin_is_a_tool_in_the_list() {
     let files: Vec<String> = names(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/builtin"))
         .into_iter()
-        .filter_map(|name| name.strip_suffix(".rs").map(str::to_owned))
+        .map(|name| name.strip_suffix(".rs").map(str::to_owned).unwrap_or(name))
         .filter(|name| name != "mod")
         .collect();
     let listed: Vec<String> = Registry::builtin().iter().map(|tool| tool.spec().name.clone()).collect();

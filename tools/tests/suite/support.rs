@@ -10,7 +10,8 @@ use store::model::{IdempotencyKey, TaskId};
 use store::{Crash, CrashSite};
 use tempfile::TempDir;
 use tools::{
-    Attempt, Effect, Engine, Input, Outputs, PublishSites, Registry, Secrets, Stop, ToolContext, ToolError, World,
+    Attempt, Effect, Engine, Input, Outputs, Programs, PublishSites, Registry, Secrets, Stop, ToolContext, ToolError,
+    World,
 };
 
 /// A folder in memory where there is one, so that syncing costs nothing.
@@ -42,6 +43,11 @@ pub(crate) fn world(folder: &Path) -> World {
         unsafe_effects: false,
         engine: Engine::Stub,
         secrets: Secrets::default(),
+        programs: Programs {
+            keeper: vec![env!("CARGO_BIN_EXE_tools-keeper").into()],
+            folder: folder.join("attempts"),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        },
     }
 }
 

@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use super::ways::{NAME, STOPPED, each, ways};
 use crate::agent::process::{Ended, Env, Outcome};
 use crate::case::TASK;
-use crate::contract::DB_FILE;
+use crate::contract::{DB_FILE, STARTER};
 use crate::crash::power::acks::lost;
 use crate::crash::power::enumerate::Limits;
 use crate::crash::power::trail::{Blow, Scribe, strike};
@@ -84,6 +84,7 @@ fn fail(ready: &Prepared, taped: &Taped, frame: &Frame, blow: Blow) -> Result<Pl
     // not asked: SQLite makes the database's files there, and tells nobody that the sync of their folder has failed.
     let stored = taped.tape.before(blow.call).task(TASK).is_some();
     let promised = stored && frame.call.class == Class::Sync && matches!(blow.verb, Verb::Fail(_));
+    let promised = promised && !is_of_a_program(taped, frame);
     let (outcome, trail) = if promised {
         let mut scribe = Scribe::new(&ready.lab, &sandbox, base)?;
         scribe.process(&mut sandbox, &words, &Env::new(), Some(blow))?;
@@ -102,6 +103,13 @@ fn fail(ready: &Prepared, taped: &Taped, frame: &Frame, blow: Blow) -> Result<Pl
         played.and("no_false_success", no_false_success(ready, taped, &trail)?);
     }
     Ok(played)
+}
+
+/// Whether a program makes the call that a step has started. Its failed syncs are its own to tell of, and an agent that
+/// hears "try again later" does.
+fn is_of_a_program(taped: &Taped, frame: &Frame) -> bool {
+    let first = taped.tape.frames.first().map_or(frame.call.thread, |first| first.call.thread);
+    frame.at.phase.starts_with(&format!("{STARTER}:")) && frame.call.thread != first
 }
 
 /// What is known of a run with a fault.
@@ -133,7 +141,9 @@ fn no_false_success(ready: &Prepared, taped: &Taped, trail: &Trail) -> Result<Ve
             let whole = &trail.processes[0].1;
             let resumed = run_again(ready, &taped.past, &entry.at, whole, &image, &seen, &Env::new())?;
             let played = Played::judged(resumed.evidence, &ready.baseline);
-            let why = played.findings.iter().map(|finding| format!("{}: {}", finding.property, finding.why));
+            // An attempt that failed before the power went has failed for the fault.
+            let found = played.findings.iter().filter(|finding| finding.property != "undisturbed");
+            let why = found.map(|finding| format!("{}: {}", finding.property, finding.why));
             Verdict::of(&why.collect::<Vec<_>>())
         } else {
             lost

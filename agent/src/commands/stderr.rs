@@ -1,0 +1,35 @@
+//! `agent stderr`
+
+use std::path::Path;
+
+use store::Reader;
+use store::model::IdempotencyKey;
+
+use super::{open_for, task_id, unknown};
+use crate::exit::{Exit, Failure, printable};
+use crate::output::Output;
+use crate::places::attempts;
+
+/// Prints what was kept of the standard error of each attempt of a step; control characters are shown, not obeyed.
+pub(crate) fn stderr(db: &Path, task: &str, step: u32) -> Result<Exit, Failure> {
+    let task = task_id(task)?;
+    let mut reader = open_for(db, &task)?;
+    let steps = reader.load(&task)?.ok_or_else(|| unknown(db, &task))?.steps;
+    if step >= steps {
+        return Err(Failure::new(Exit::Usage, format!("task `{task}` has no step {step}, it has {steps}")));
+    }
+    let folder = attempts(db);
+    let unreadable =
+        |path: &Path, error: std::io::Error| Failure::new(Exit::Io, format!("cannot read {}: {error}", path.display()));
+    let key = IdempotencyKey::new(task, step).file_stem();
+    let mut out = Output::new();
+    for (attempt, path) in tools::stderr_files(&folder, &key).map_err(|error| unreadable(&folder, error))? {
+        let said = std::fs::read(&path).map_err(|error| unreadable(&path, error))?;
+        out.line(&format!("--- attempt {attempt}"))?;
+        for line in String::from_utf8_lossy(&said).lines() {
+            out.line(&printable(line))?;
+        }
+    }
+    out.finish()?;
+    Ok(Exit::Done)
+}
