@@ -10,7 +10,7 @@ use clap::{ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use store::sqlite::Place;
 
-use crate::commands::{self, InboxRequest, LogChoice, Moves};
+use crate::commands::{self, InboxRequest, LogChoice, Moves, Says};
 use crate::config::{self, VARIABLES};
 use crate::exit::{self, Exit, Failure};
 use crate::output::Output;
@@ -50,6 +50,42 @@ enum Command {
         /// How long what is under way may take after SIGTERM or SIGINT [default: 10].
         #[arg(long, value_name = "SECONDS", value_parser = pause, allow_negative_numbers = true)]
         grace: Option<Duration>,
+        /// End with code 7 where nothing is due yet, and do not wait for it.
+        #[arg(long)]
+        no_wait: bool,
+    },
+    /// Say what has happened of a step that is in doubt.
+    Resolve(Resolve),
+    /// Answer the question of a step.
+    Approve {
+        /// The task.
+        task_id: String,
+        /// The step, by its id or its index.
+        step: String,
+        /// The answer, as JSON [default: true].
+        #[arg(long, value_name = "JSON")]
+        answer: Option<String>,
+        /// Why.
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
+    },
+    /// Refuse what a step asks for.
+    Reject {
+        /// The task.
+        task_id: String,
+        /// The step, by its id or its index.
+        step: String,
+        /// Why.
+        #[arg(long, value_name = "TEXT")]
+        why: String,
+    },
+    /// End a task; nothing of it runs any more.
+    Cancel {
+        /// The task.
+        task_id: String,
+        /// Why.
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
     },
     /// Count the words of the notes in a folder, and publish the results as one report. Creates the task where it is
     /// new, resumes it where it is not.
@@ -58,6 +94,9 @@ enum Command {
     Status {
         /// The task.
         task_id: String,
+        /// As JSON, which it is in any case.
+        #[arg(long)]
+        json: bool,
     },
     /// Print a task's journal, one JSON object a line.
     Export {
@@ -66,6 +105,9 @@ enum Command {
     },
     /// List all tasks with their status and progress.
     List {
+        /// Only what waits for a person, each with the command that goes on.
+        #[arg(long)]
+        waiting: bool,
         /// As JSON.
         #[arg(long)]
         json: bool,
@@ -122,6 +164,37 @@ enum Command {
         #[arg(long)]
         dir: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("word").required(true).args(["happened", "absent", "abandon"])))]
+struct Resolve {
+    /// The task.
+    task_id: String,
+    /// The step, by its id or its index.
+    step: String,
+    /// Its effect has happened, with this output.
+    #[arg(long, value_name = "JSON", num_args = 0..=1)]
+    happened: Option<Option<String>>,
+    /// Its effect has not happened and will not: it is tried again.
+    #[arg(long)]
+    absent: bool,
+    /// It is given up.
+    #[arg(long)]
+    abandon: bool,
+    /// Why, or how that is known.
+    #[arg(long, value_name = "TEXT")]
+    why: String,
+}
+
+impl Resolve {
+    fn says(&self) -> Says<'_> {
+        match &self.happened {
+            Some(output) => Says::Happened(output.as_deref()),
+            None if self.absent => Says::Absent,
+            None => Says::Abandon,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -207,17 +280,24 @@ impl Cli {
         let db = place.path();
         match &self.command {
             Command::Create { task_id, plan_file } => commands::create(db, task_id, plan_file),
-            Command::Run { task_id, log, log_best_effort, grace } => {
+            Command::Run { task_id, log, log_best_effort, grace, no_wait } => {
                 let log = log.as_deref().map(|path| LogChoice { path, best_effort: *log_best_effort });
-                commands::run(db, task_id, log, *grace)
+                commands::run(db, task_id, log, *grace, *no_wait)
             }
+            Command::Resolve(word) => commands::speak(db, &word.task_id, &word.step, word.says(), Some(&word.why)),
+            Command::Approve { task_id, step, answer, why } => {
+                commands::speak(db, task_id, step, Says::Approve(answer.as_deref()), why.as_deref())
+            }
+            Command::Reject { task_id, step, why } => commands::speak(db, task_id, step, Says::Reject, Some(why)),
+            Command::Cancel { task_id, why } => commands::cancel(db, task_id, why.as_deref()),
             Command::Inbox(Inbox { task, inbox, out, log, log_best_effort, delay, grace }) => {
                 let log = LogChoice { path: log, best_effort: *log_best_effort };
                 commands::inbox(db, InboxRequest { task, inbox, out, log }, *delay, *grace)
             }
-            Command::Status { task_id } => commands::status(db, task_id),
+            Command::Status { task_id, .. } => commands::status(db, task_id),
             Command::Export { task_id } => commands::export(db, task_id),
-            Command::List { json } => commands::list(db, *json),
+            Command::List { waiting: true, json } => commands::list_waiting(db, *json),
+            Command::List { waiting: false, json } => commands::list(db, *json),
             Command::Verify { task_id, json } => commands::verify(db, task_id.as_deref(), *json),
             Command::Rebind(Rebind { task_id, home, inbox, out }) => {
                 let moves = Moves { home: home.as_deref(), inbox: inbox.as_deref(), out: out.as_deref() };

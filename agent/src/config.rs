@@ -30,7 +30,10 @@ pub struct Config {
 /// The variables, for `--help`.
 pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("AGENT_ARTIFACTS", "folder for artifacts [default: artifacts]"),
-    ("AGENT_MAX_ATTEMPTS", "attempts per step before the task fails [default: 3]"),
+    (
+        "AGENT_MAX_ATTEMPTS",
+        "attempts per step before the task fails; a plan that says how many comes first [default: the tool's, else 3]",
+    ),
     ("AGENT_LLM", "who summarizes: stub or ollama [default: stub]"),
     ("AGENT_LLM_TIMEOUT", "seconds that one request to a model may take [default: 300]"),
     ("OLLAMA_MODEL, OLLAMA_URL", "[defaults: llama3.2, http://127.0.0.1:11434]"),
@@ -80,11 +83,19 @@ impl Config {
         let settings = Settings {
             world,
             max_attempts: attempts()?,
+            no_wait: false,
             step_delay: seconds("AGENT_STEP_DELAY")?.unwrap_or_default(),
             unsafe_keys: flag("AGENT_UNSAFE_KEYS")?,
         };
         Ok(Self { settings, grace: GRACE, crash_at: crash_point()?, crash_record: path("AGENT_CRASH_RECORD")? })
     }
+}
+
+/// Who gives the command, as the journal has it.
+#[must_use]
+pub(crate) fn person() -> String {
+    let named = ["USER", "LOGNAME"].into_iter().find_map(|name| env::var(name).ok().filter(|name| !name.is_empty()));
+    named.unwrap_or_else(|| format!("uid {}", nix::unistd::getuid()))
 }
 
 /// Names that only begin like one of ours: other programs have variables named `AGENT_…` too, but none like these, and
@@ -150,12 +161,12 @@ fn flag(name: &str) -> Result<bool, Failure> {
     }
 }
 
-fn attempts() -> Result<u32, Failure> {
+fn attempts() -> Result<Option<u32>, Failure> {
     const NAME: &str = "AGENT_MAX_ATTEMPTS";
-    let Some(value) = text(NAME)? else { return Ok(3) };
+    let Some(value) = text(NAME)? else { return Ok(None) };
     let digits = value.bytes().all(|byte| byte.is_ascii_digit());
     let number = digits.then(|| value.parse().ok()).flatten().filter(|&number| number > 0);
-    number.ok_or_else(|| refused(NAME, &value, "a whole number from 1"))
+    number.map(Some).ok_or_else(|| refused(NAME, &value, "a whole number from 1"))
 }
 
 fn seconds(name: &str) -> Result<Option<Duration>, Failure> {

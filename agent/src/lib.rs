@@ -23,7 +23,7 @@ mod progress;
 mod signals;
 
 pub use action_log::{LogError, LogFile, LogLock, LogSink};
-pub use commands::{InboxRequest, LogChoice, Parts, create_with, inbox_with, run_with};
+pub use commands::{InboxRequest, LogChoice, Parts, Says, cancel_with, create_with, inbox_with, run_with, speak_with};
 pub use config::Config;
 pub use engine::Settings;
 pub use exit::{Exit, Failure};

@@ -18,6 +18,21 @@ pub const PLAN_FILE_BYTES: u64 = 512 << 20;
 /// Largest text that a step may read from a file.
 pub const INPUT_FILE_BYTES: u64 = 256 << 20;
 
+/// How often a step is tried where neither its plan nor the environment nor its tool says how often.
+pub const ATTEMPTS: u32 = 3;
+
+/// How often the end of an attempt is written where the database has no room, or is busy: its effect has happened.
+pub const COMMIT_TRIES: u32 = 5;
+
+/// The pause between two of those.
+pub const COMMIT_PAUSE: Duration = Duration::from_millis(200);
+
+/// How long a person's command waits for the run that holds the task.
+pub const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// How often it looks meanwhile.
+pub const LOCK_LOOK: Duration = Duration::from_millis(20);
+
 /// Largest output of a step, as JSON. SQLite's own limit for one value is a little under 1 GiB.
 pub const OUTPUT_BYTES: usize = 512 << 20;
 

@@ -44,8 +44,17 @@ impl<'a> TaskSession<'a> {
         run: &RunId,
     ) -> Result<Self, StoreError> {
         let lease = store.acquire(task, run)?;
-        let Some(state) = store.load(task)? else {
-            return Err(StoreError::new(ErrorKind::Conflict, format!("task `{task}` has vanished from the database")));
+        Self::under(store, clock, lease)
+    }
+
+    /// Loads the state under a lease that is held.
+    ///
+    /// # Errors
+    /// The task is not there, or cannot be read.
+    pub fn under(store: &'a mut dyn Store, clock: &'a dyn Clock, lease: Lease) -> Result<Self, StoreError> {
+        let Some(state) = store.load(lease.task())? else {
+            let why = format!("task `{}` has vanished from the database", lease.task());
+            return Err(StoreError::new(ErrorKind::Conflict, why));
         };
         Ok(Self { store, clock, lease, state })
     }
@@ -103,15 +112,21 @@ impl<'a> TaskSession<'a> {
     /// # Errors
     /// Refused by the machine or by the store; nothing is stored.
     pub fn apply(&mut self, command: &Command) -> Result<Vec<Event>, SessionError> {
-        self.write(command, None)
+        self.write(command, None, &mut |_| false)
     }
 
-    /// Like [`TaskSession::apply`] for a command that makes a step done, whose output is stored with it.
+    /// Like [`TaskSession::apply`] for a command that makes a step done, whose output, the text of a JSON object, is
+    /// stored with it. Where the store fails, `again` is asked whether the same commit is to be tried once more.
     ///
     /// # Errors
     /// Refused by the machine or by the store; nothing is stored.
-    pub fn apply_with(&mut self, command: &Command, output: Map<String, Value>) -> Result<Vec<Event>, SessionError> {
-        self.write(command, Some(Value::Object(output).to_string()))
+    pub fn apply_with(
+        &mut self,
+        command: &Command,
+        output: String,
+        again: &mut dyn FnMut(&StoreError) -> bool,
+    ) -> Result<Vec<Event>, SessionError> {
+        self.write(command, Some(output), again)
     }
 
     /// Finishes a step.
@@ -119,10 +134,16 @@ impl<'a> TaskSession<'a> {
     /// # Errors
     /// Refused by the machine or by the store; nothing is stored.
     pub fn finish(&mut self, step: u32, tool: &str, output: Map<String, Value>) -> Result<Vec<Event>, SessionError> {
-        self.apply_with(&Command::Finish { step, tool: tool.to_owned(), adopted: false }, output)
+        let command = Command::Finish { step, tool: tool.to_owned(), adopted: false };
+        self.apply_with(&command, Value::Object(output).to_string(), &mut |_| false)
     }
 
-    fn write(&mut self, command: &Command, output: Option<String>) -> Result<Vec<Event>, SessionError> {
+    fn write(
+        &mut self,
+        command: &Command,
+        output: Option<String>,
+        again: &mut dyn FnMut(&StoreError) -> bool,
+    ) -> Result<Vec<Event>, SessionError> {
         let now = self.clock.now();
         let events = decide(&self.state, command, now)?;
         if events.is_empty() {
@@ -130,7 +151,11 @@ impl<'a> TaskSession<'a> {
         }
         let commit = Commit::new(self.lease.fence().clone(), now, self.state, events, output)
             .unwrap_or_else(|illegal| unreachable!("decide and evolve disagree on {command:?}: {illegal}"));
-        self.store.commit(&commit)?;
+        while let Err(error) = self.store.commit(&commit) {
+            if !again(&error) {
+                return Err(error.into());
+            }
+        }
         self.state = commit.next();
         Ok(commit.into_events())
     }

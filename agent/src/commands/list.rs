@@ -7,6 +7,8 @@ use store::model::{TaskState, Timestamp};
 use store::sqlite::SqliteReader;
 use store::{ErrorKind, Reader, TaskRow, line};
 
+use super::Parts;
+use super::asks::{Asks, text_of};
 use crate::exit::{Exit, Failure};
 use crate::narrate::utc;
 use crate::output::{Output, table};
@@ -59,6 +61,37 @@ pub(crate) fn list(db: &Path, json: bool) -> Result<Exit, Failure> {
             Err(Failure::new(Exit::BadStore, why))
         }
     }
+}
+
+/// What waits for a person.
+pub(crate) fn list_waiting(db: &Path, json: bool) -> Result<Exit, Failure> {
+    let mut reader = SqliteReader::open(db)?;
+    let (mut waiting, mut unreadable) = (Vec::new(), Vec::new());
+    for question in reader.questions()? {
+        match question.and_then(|found| Asks::of(&mut reader, Parts::right().tools, &found.task.id, &found.step)) {
+            Ok(asks) => waiting.push(asks),
+            Err(error) if error.kind() == ErrorKind::Corrupt => unreadable.push(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut out = Output::new();
+    if json {
+        out.pretty(&Waiting { schema: 1, waiting })?;
+    } else {
+        let rows = waiting.into_iter().map(|asks| {
+            let step = format!("{} ({})", asks.step, asks.tool);
+            vec![asks.task, step, asks.kind.to_owned(), text_of(&asks.what), asks.command]
+        });
+        out.line(&table(&["TASK", "STEP", "WAITS FOR", "WHAT", "COMMAND"], rows))?;
+    }
+    out.finish()?;
+    unreadable.into_iter().next().map_or(Ok(Exit::Done), |error| Err(error.into()))
+}
+
+#[derive(Serialize)]
+struct Waiting {
+    schema: u32,
+    waiting: Vec<Asks>,
 }
 
 fn task(row: TaskRow, state: TaskState) -> Task {

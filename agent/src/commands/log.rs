@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use store::model::{Event, RunId, TaskId, TaskState};
+use store::model::{Event, RunId, TaskId, TaskState, Timestamp};
 use store::{Clock, Crash, Reader, SystemClock};
 use tools::Stop;
 
@@ -10,6 +10,7 @@ use super::{Parts, say};
 use crate::action_log::{ActionLog, LogError};
 use crate::engine::{Observer, ObserverError};
 use crate::exit::Failure;
+use crate::narrate::utc;
 use crate::progress::Progress;
 
 /// Which action log a task gets.
@@ -100,5 +101,9 @@ impl Observer for Watchers<'_> {
     fn committed(&mut self, reader: &mut dyn Reader, state: TaskState, events: &[Event]) -> Result<(), ObserverError> {
         self.log.catch_up(reader)?;
         self.progress.committed(reader, state, events)
+    }
+
+    fn waits(&mut self, until: Timestamp) {
+        say!("waiting until {}; a signal ends that, and a later run goes on", utc(until));
     }
 }

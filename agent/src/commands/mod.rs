@@ -1,5 +1,6 @@
 //! The commands, one file each. A command says what it found on standard output, what it did on standard error.
 
+mod asks;
 mod backup;
 mod completions;
 mod create;
@@ -15,6 +16,7 @@ mod rebind;
 mod restore;
 mod retry;
 mod run;
+mod speak;
 mod status;
 mod stderr;
 mod tools;
@@ -30,7 +32,7 @@ pub(crate) use export::export;
 pub(crate) use inbox::inbox;
 pub use inbox::{InboxRequest, inbox_with};
 pub(crate) use keeper::keeper;
-pub(crate) use list::list;
+pub(crate) use list::{list, list_waiting};
 pub use log::LogChoice;
 pub use parts::Parts;
 pub(crate) use rebind::{Moves, rebind};
@@ -38,6 +40,8 @@ pub(crate) use restore::restore;
 pub(crate) use retry::retry;
 pub(crate) use run::run;
 pub use run::run_with;
+pub use speak::{Says, cancel_with, speak_with};
+pub(crate) use speak::{cancel, speak};
 pub(crate) use status::status;
 pub(crate) use stderr::stderr;
 pub(crate) use tools::tools;

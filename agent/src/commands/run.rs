@@ -3,18 +3,27 @@
 use std::path::Path;
 use std::time::Duration;
 
+use store::machine::{Next, next};
 use store::sqlite::SqliteStore;
+use store::{Clock as _, SystemClock};
 
 use super::Parts;
 use super::log::LogChoice;
 use super::opening::Opening;
-use super::work::report;
+use super::work::{needs_a_person, report};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 
-pub(crate) fn run(db: &Path, task: &str, log: Option<LogChoice<'_>>, grace: Option<Duration>) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    db: &Path,
+    task: &str,
+    log: Option<LogChoice<'_>>,
+    grace: Option<Duration>,
+    no_wait: bool,
+) -> Result<Exit, Failure> {
     let mut config = Config::from_env()?;
     config.grace = grace.unwrap_or(config.grace);
+    config.settings.no_wait = no_wait;
     run_logged(db, task, &config, &Parts::right(), log)
 }
 
@@ -37,6 +46,10 @@ fn run_logged(
     let mut seen = opening.look()?;
     if let (Some(ended), None, None) = (&seen.ended, &seen.completion, log) {
         return Ok(report(&opening.task, ended, "already "));
+    }
+    // Nothing is due before a person has spoken, and so nothing is locked.
+    if let Next::Person(step) = next(&seen.state, SystemClock.now()) {
+        return needs_a_person(db, &opening.task, step, parts);
     }
     if seen.ended.is_none() || seen.completion.is_some() {
         opening.check_ahead(&mut seen)?;

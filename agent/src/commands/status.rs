@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use serde::{Serialize, Serializer};
-use store::model::StepStatus;
+use serde_json::{Map, Value};
+use store::model::{Origin, StepState, StepStatus, Timestamp, Wait};
 use store::{Reader, StepRow, TaskRow, limits};
 
 use super::{open_for, task_id, unknown};
@@ -16,6 +17,14 @@ struct Status<'a> {
     task: &'a str,
     goal: &'a str,
     status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inputs: Option<&'a Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<&'a Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_sha256: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<u32>,
     steps: Steps,
 }
 
@@ -32,6 +41,8 @@ struct Row {
     tool: u32,
     attempts: u32,
     status: StepStatus,
+    /// Only the step at which the task stands can wait.
+    wait: Option<Wait>,
 }
 
 #[derive(Serialize)]
@@ -40,6 +51,12 @@ struct Step<'a> {
     tool: &'a str,
     status: &'static str,
     attempts: u32,
+    /// What it waits for.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    waits_for: Option<&'static str>,
+    /// When that is, or when its question expires; seconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<f64>,
 }
 
 impl Steps {
@@ -52,15 +69,23 @@ impl Steps {
                 *self.numbers.entry(row.tool).or_insert(number)
             }
         };
-        self.rows.push(Row { idx: row.idx, tool, attempts: row.state.attempts, status: row.state.status });
+        let StepState { attempts, status, wait, .. } = row.state;
+        let wait = wait.filter(|_| status == StepStatus::Waiting);
+        self.rows.push(Row { idx: row.idx, tool, attempts, status, wait });
     }
 }
 
 impl Serialize for Steps {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.rows.iter().map(|&Row { idx, tool, attempts, status }| {
+        serializer.collect_seq(self.rows.iter().map(|&Row { idx, tool, attempts, status, wait }| {
             let tool = self.tools.get(tool as usize).map_or("", String::as_str);
-            Step { idx, tool, status: status.as_str(), attempts }
+            let (waits_for, until) = match wait {
+                None => (None, None),
+                Some(Wait::Until(due)) => (Some("time"), Some(due)),
+                Some(Wait::Approval { expires }) => (Some("approval"), expires),
+            };
+            let until = until.map(Timestamp::as_seconds);
+            Step { idx, tool, status: status.as_str(), attempts, waits_for, until }
         }))
     }
 }
@@ -85,7 +110,17 @@ pub(crate) fn status(db: &Path, task: &str) -> Result<Exit, Failure> {
     })?;
     let (row, steps) = found.ok_or_else(|| unknown(db, &task))?;
     let mut out = Output::new();
-    out.pretty(&Status { task: row.id.as_str(), goal: &row.goal, status: row.status.as_str(), steps })?;
+    let Origin { inputs, labels, digest, language } = &row.origin;
+    out.pretty(&Status {
+        task: row.id.as_str(),
+        goal: &row.goal,
+        status: row.status.as_str(),
+        inputs: inputs.as_ref(),
+        labels: labels.as_ref(),
+        plan_sha256: digest.map(|digest| digest.to_string()),
+        language: *language,
+        steps,
+    })?;
     out.finish()?;
     Ok(Exit::Done)
 }

@@ -1,40 +1,35 @@
-//! One attempt of one step: its start, its effect, its end.
+//! One attempt of one step: what comes before it, its start, its effect, its end.
 
-use std::io;
+use std::cell::RefCell;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use store::crash::{AFTER_COMMIT, AFTER_EFFECT, BEFORE_EFFECT};
 use store::machine::Command;
-use store::model::{Failure, IdempotencyKey};
-use store::{ErrorKind, SessionError, limits, line};
-use tools::{Attempt as ToolAttempt, Effect, Input, Spec, ToolContext, ToolError};
+use store::model::{Effect, Failure, IdempotencyKey, Intent, Wait};
+use store::{ErrorKind, SessionError, StoreError, limits, line};
+use tools::{Attempt, Input, Pause, Spec, ToolContext, ToolError};
 
+use super::call::End;
 use super::prepared::Prepared;
 use super::{EngineError, Runner};
-
-/// How an attempt ended.
-pub(super) enum Attempt {
-    /// The step is done.
-    Done,
-    /// The tool failed, which is journaled with what it said.
-    Failed,
-    /// It was given up in order, before its effect or without one, which is journaled.
-    Released,
-    /// There was none: the attempts are used up, and the task is over.
-    Over,
-}
 
 /// Why an attempt is given up.
 const STOPPED: &str = "the process was asked to stop";
 
 impl Runner<'_, '_> {
-    pub(super) fn attempt(&mut self, prepared: &Prepared) -> Result<Attempt, EngineError> {
+    /// Takes the step on by one attempt, or by what comes before one: what has become of it is in the state.
+    pub(super) fn attempt(&mut self, prepared: &Prepared) -> Result<(), EngineError> {
         let step = prepared.step.idx;
         let tool = prepared.tool.spec().name.as_str();
-        let budget = self.budget(Some(step))?;
-        self.commit(&Command::Start { step, tool: tool.to_owned(), budget, intent: None })?;
-        if self.session.state().status.is_over() {
-            return Ok(Attempt::Over);
+        if let Some(wait) = self.wait_before(prepared) {
+            return self.commit(&wait);
+        }
+        let budget = self.budget(Some(step), &prepared.rules)?;
+        let intent = self.intent(prepared);
+        self.commit(&Command::Start { step, tool: tool.to_owned(), budget, intent })?;
+        if self.session.state().running() != Some(step) {
+            return Ok(());
         }
         let points = self.crash.scope(Some(step));
         points.point(BEFORE_EFFECT);
@@ -42,53 +37,145 @@ impl Runner<'_, '_> {
         if self.stop.asked() {
             return self.release(step);
         }
-        let key = self.key(step);
-        let result = prepared.tool.call(&self.context(&key, prepared), Input(&prepared.step.input));
+        let end = self.call(prepared)?;
         points.point(AFTER_EFFECT);
-        let result = match result {
-            Ok(output) => check_output(prepared.tool.spec(), &output)
-                .map(|()| output)
-                .map_err(|why| Failure::plain(one_line(&why))),
-            Err(ToolError::Step(why) | ToolError::Transient { why, .. } | ToolError::Unknown { why, .. }) => {
-                Err(Failure::plain(one_line(&why)))
+        match end {
+            End::Done { output, adopted } => self.finish(prepared, &output, adopted),
+            End::Failed { failure, later, after } => self.fail(prepared, failure, later, after),
+            End::Doubt(known) => self.commit(&Command::Doubt { step, known: self.told(&known) }),
+            End::Released => self.release(step),
+        }
+    }
+
+    /// The wait that comes before the first attempt, where it has not been or was for something else.
+    fn wait_before(&self, prepared: &Prepared) -> Option<Command> {
+        let (step, current, now) = (prepared.step.idx, self.session.state().current, self.session.now());
+        // What is wrong with the input is an error of the attempt.
+        match prepared.tool.wait(Input(&prepared.input)).ok().flatten()? {
+            Pause::Until(due) => {
+                let until = due.since(now);
+                let first = current.wait.is_none() && current.attempts_charged() == 0;
+                (first && until > now).then_some(Command::Wait { step, wait: Wait::Until(until), shown: None })
             }
-            Err(ToolError::Permanent(why)) => Err(Failure { permanent: true, ..Failure::plain(one_line(&why)) }),
-            Err(ToolError::Stopped) => return self.release(step),
-            Err(source @ ToolError::Poison(_)) => return Err(EngineError::Tool { step, source }),
-        };
-        match result {
-            Ok(output) => match self.session.finish(step, tool, output) {
-                Ok(events) => {
-                    points.point(AFTER_COMMIT);
-                    self.tell(&events)?;
-                    Ok(Attempt::Done)
-                }
-                Err(error) => self.not_stored(prepared, error),
-            },
-            Err(failure) => {
-                self.commit(&Command::Fail { step, failure, goes_on: false })?;
-                Ok(Attempt::Failed)
+            Pause::Approval { expires, .. } => {
+                let shown = prepared.digest();
+                let wait = Wait::Approval { expires: expires.map(|expires| expires.since(now)) };
+                let asks = current.wait.is_none_or(|wait| !matches!(wait, Wait::Approval { .. }));
+                (asks && !current.is_answered(shown)).then_some(Command::Wait { step, wait, shown: Some(shown) })
             }
         }
     }
 
+    /// What the attempt is about to do. Nothing is said of a step that changes nothing and whose input is taken as it
+    /// stands: its rows stay small.
+    fn intent(&self, prepared: &Prepared) -> Option<Intent> {
+        let (current, effect) = (self.session.state().current, prepared.rules.effect);
+        let says = effect != Effect::Pure || prepared.is_rendered || current.intent.is_some();
+        says.then(|| Intent { digest: prepared.digest(), effect })
+    }
+
+    /// The call of the tool. A checkpoint is committed while it is under way.
+    fn call(&mut self, prepared: &Prepared) -> Result<End, EngineError> {
+        let step = prepared.step.idx;
+        let (key, current) = (self.key(step), self.session.state().current);
+        let (settings, stop, crash) = (self.settings, self.stop, self.crash.scope(Some(step)));
+        let kept = RefCell::new((&mut *self, None));
+        let keep = |checkpoint: &Value| {
+            let (runner, failed) = &mut *kept.borrow_mut();
+            runner.keep(step, checkpoint).map_err(|error| match error {
+                Kept::TooLarge(why) => ToolError::Permanent(why),
+                Kept::Engine(error) => {
+                    let why = line(&error);
+                    *failed = Some(error);
+                    ToolError::Poison(why)
+                }
+            })
+        };
+        let attempt = Attempt {
+            number: current.attempts,
+            effect: current.effect(),
+            repeated: current.may_have_happened(),
+            timeout: prepared.rules.timeout,
+            checkpoint: prepared.step.checkpoint.as_ref(),
+            keep: Some(&keep),
+            answer: prepared.step.answer.as_ref(),
+        };
+        let outputs = &prepared.outputs;
+        let ctx = ToolContext { key: &key, world: &settings.world, outputs, crash, stop, attempt };
+        let end = prepared.call(ctx, current.asks_first());
+        match kept.into_inner().1 {
+            Some(error) => Err(error),
+            None => end.map_err(|source| EngineError::Tool { step, source }),
+        }
+    }
+
+    fn keep(&mut self, step: u32, checkpoint: &Value) -> Result<(), Kept> {
+        let hidden = self.settings.world.secrets.hide_in(checkpoint).to_string();
+        if hidden.len() > limits::CHECKPOINT_BYTES {
+            let why =
+                format!("its checkpoint has {} bytes, at most {} are kept", hidden.len(), limits::CHECKPOINT_BYTES);
+            return Err(Kept::TooLarge(why));
+        }
+        self.commit(&Command::Checkpoint { step, checkpoint: hidden }).map_err(Kept::Engine)
+    }
+
+    /// The effect has happened, so it is the commit that is repeated where it fails, and never the effect.
+    fn finish(&mut self, prepared: &Prepared, output: &Map<String, Value>, adopted: bool) -> Result<(), EngineError> {
+        let (step, spec) = (prepared.step.idx, prepared.tool.spec());
+        let output = match self.checked(spec, output) {
+            Ok(output) => output,
+            // What the effect has given cannot be kept, but it has been.
+            Err(why) => {
+                let failure = Failure { unknown: true, ..Failure::plain(self.told(&why)) };
+                return self.fail(prepared, failure, false, None);
+            }
+        };
+        let (stop, mut tries) = (self.stop, 1);
+        let mut again = |error: &StoreError| {
+            let passes = matches!(error.kind(), ErrorKind::Busy | ErrorKind::Full);
+            tries += 1;
+            let goes_on = passes && tries <= limits::COMMIT_TRIES && !stop.asked();
+            if goes_on {
+                stop.sleep(limits::COMMIT_PAUSE);
+            }
+            goes_on
+        };
+        let command = Command::Finish { step, tool: spec.name.clone(), adopted };
+        match self.session.apply_with(&command, output, &mut again) {
+            Ok(events) => {
+                self.crash.scope(Some(step)).point(AFTER_COMMIT);
+                self.tell(&events)
+            }
+            Err(error) => self.not_stored(prepared, error),
+        }
+    }
+
+    /// The output as the text of JSON, if it can be stored: it fits its tool's schema, and it is not larger than what a
+    /// database holds.
+    fn checked(&self, spec: &Spec, output: &Map<String, Value>) -> Result<String, String> {
+        tools::check_output(spec, output)?;
+        let secrets = &self.settings.world.secrets;
+        let text = match secrets.longest() {
+            0 => serde_json::to_string(output),
+            _ => serde_json::to_string(&secrets.hide_in(&Value::Object(output.clone()))),
+        };
+        let text = text.map_err(|error| error.to_string())?;
+        check_size(&spec.name, text, limits::OUTPUT_BYTES)
+    }
+
     /// The step's end could not be stored, and nothing of it is. Three such runs must not fail the task without a word
     /// in its journal, so the cause is recorded, for which there may still be room.
-    fn not_stored(&mut self, prepared: &Prepared, error: SessionError) -> Result<Attempt, EngineError> {
+    fn not_stored(&mut self, prepared: &Prepared, error: SessionError) -> Result<(), EngineError> {
         let step = prepared.step.idx;
         let why = one_line(&format!("the output cannot be stored: {}", line(&error)));
         let SessionError::Store(cause) = &error else { return Err(error.into()) };
+        let failure = Failure { unknown: true, ..Failure::plain(why.clone()) };
         match cause.kind() {
-            ErrorKind::TooLarge => {
-                self.commit(&Command::Fail { step, failure: Failure::plain(why), goes_on: false })?;
-                Ok(Attempt::Failed)
-            }
+            ErrorKind::TooLarge => self.fail(prepared, failure, false, None),
             ErrorKind::Full => {
-                let free = prepared.tool.effect(&prepared.step.input) == Effect::Pure;
-                let command = if free {
-                    Command::Release { step, reason: why }
-                } else {
-                    Command::Fail { step, failure: Failure::plain(why), goes_on: false }
+                let command = match self.session.state().current.effect() {
+                    Effect::Pure => Command::Release { step, reason: why },
+                    _ => Command::Fail { step, failure, goes_on: prepared.rules.goes_on },
                 };
                 if let Ok(events) = self.session.apply(&command) {
                     self.tell(&events)?;
@@ -99,10 +186,28 @@ impl Runner<'_, '_> {
         }
     }
 
+    fn fail(
+        &mut self,
+        prepared: &Prepared,
+        mut failure: Failure,
+        later: bool,
+        after: Option<Duration>,
+    ) -> Result<(), EngineError> {
+        let (step, charged) = (prepared.step.idx, self.session.state().current.attempts_charged());
+        let rules = &prepared.rules;
+        failure.retry_at = rules.retry_at(&self.key(step), charged, later, after, self.session.now());
+        failure.error = self.told(&failure.error);
+        self.commit(&Command::Fail { step, failure, goes_on: rules.goes_on })
+    }
+
+    /// What may be told of an attempt: one line, without secrets.
+    fn told(&self, text: &str) -> String {
+        one_line(&self.settings.world.secrets.hide(text))
+    }
+
     /// It does not count: three polite stops must not fail a task.
-    fn release(&mut self, step: u32) -> Result<Attempt, EngineError> {
-        self.commit(&Command::Release { step, reason: STOPPED.to_owned() })?;
-        Ok(Attempt::Released)
+    fn release(&mut self, step: u32) -> Result<(), EngineError> {
+        self.commit(&Command::Release { step, reason: STOPPED.to_owned() })
     }
 
     /// The key of the effect of a step.
@@ -114,37 +219,17 @@ impl Runner<'_, '_> {
             IdempotencyKey::new(task, step)
         }
     }
-
-    pub(super) fn context<'c>(&'c self, key: &'c IdempotencyKey, prepared: &'c Prepared) -> ToolContext<'c> {
-        let crash = self.crash.scope(Some(prepared.step.idx));
-        let attempt = ToolAttempt::first(prepared.tool.effect(&prepared.step.input));
-        ToolContext { key, world: &self.settings.world, outputs: &prepared.outputs, crash, stop: self.stop, attempt }
-    }
 }
 
-/// Whether an output can be stored: it fits its tool's schema, and it is not larger than what a database holds.
-fn check_output(spec: &Spec, output: &Map<String, Value>) -> Result<(), String> {
-    tools::check_output(spec, output)?;
-    check_size(&spec.name, output, limits::OUTPUT_BYTES)
+/// Why a checkpoint is not kept.
+enum Kept {
+    TooLarge(String),
+    Engine(EngineError),
 }
 
-fn check_size(tool: &str, output: &Map<String, Value>, most: usize) -> Result<(), String> {
-    let fits = serde_json::to_writer(Room(most), output).is_ok();
-    if fits { Ok(()) } else { Err(format!("the output of {tool} is larger than {most} bytes, as JSON")) }
-}
-
-/// Takes what is written until there is no room left.
-struct Room(usize);
-
-impl io::Write for Room {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+fn check_size(tool: &str, text: String, most: usize) -> Result<String, String> {
+    let fits = text.len() <= most;
+    if fits { Ok(text) } else { Err(format!("the output of {tool} is larger than {most} bytes, as JSON")) }
 }
 
 /// A message for the journal: one line of bounded length, without control characters, which names of files may have.
@@ -168,9 +253,9 @@ mod tests {
     #[test]
     fn an_output_that_is_too_large_is_an_error_of_its_step() {
         let output = Map::from_iter([("text".to_owned(), Value::from("\u{1}\u{1}"))]);
-        let size = Value::Object(output.clone()).to_string().len();
-        assert_eq!(check_size("fetch", &output, size), Ok(()));
-        let error = check_size("fetch", &output, size - 1).unwrap_err();
+        let text = Value::Object(output).to_string();
+        assert_eq!(check_size("fetch", text.clone(), text.len()), Ok(text.clone()));
+        let error = check_size("fetch", text.clone(), text.len() - 1).unwrap_err();
         assert!(error.contains("fetch") && error.contains("larger than 22 bytes"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! What the journal knows of the attempts at what stands at the cursor.
 
-use store::model::{Event, Failure, JournalEntry, TaskId, codec};
+use store::model::{Event, FailReason, Failure, JournalEntry, TaskId, Word, codec};
 use store::{Reader, StoreError, limits};
 
 use crate::narrate::utc;
@@ -73,6 +73,18 @@ impl History {
                         format!("attempt {attempt} (run {run}) began at {at} and ended with its process")
                     }));
                 }
+                Event::StepInDoubt { known: seen, .. } => {
+                    let attempt = began.take().map_or(String::new(), |(attempt, _)| format!("attempt {attempt} "));
+                    known.push(format!("{attempt}may or may not have had its effect: {seen}"));
+                }
+                Event::AnswerGiven { rejected: true, by, why, .. } => {
+                    let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+                    known.push(format!("{by} refused{why}"));
+                }
+                Event::DoubtResolved { word: Word::Abandon, by, why, .. } => {
+                    let why = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+                    known.push(format!("{by} gave it up{why}"));
+                }
                 Event::StepReleased { .. } => began = None,
                 Event::TaskRetried { .. } => known.clear(),
                 _ => {}
@@ -81,10 +93,42 @@ impl History {
         known
     }
 
-    /// Why the task failed, as far as the journal says: the last of what is known of its attempts.
+    /// What is known of the last attempt.
     pub(super) fn cause(&self) -> Option<String> {
         self.known().pop()
     }
+
+    /// Why the task failed.
+    pub(super) fn reason(&self) -> Option<FailReason> {
+        self.entries.iter().rev().find_map(|(_, event)| match event {
+            Event::TaskFailed { reason, .. } => Some(reason.clone()),
+            _ => None,
+        })
+    }
+}
+
+/// What was said last of a step.
+pub(crate) struct Said {
+    /// What is in doubt, as far as it is known.
+    pub(crate) doubt: Option<String>,
+    /// The last word of a person.
+    pub(crate) word: Option<JournalEntry>,
+}
+
+/// What the journal has of questions, answers and doubts of a step.
+///
+/// # Errors
+/// The journal cannot be read.
+pub(crate) fn said(reader: &mut dyn Reader, task: &TaskId, step: u32) -> Result<Said, StoreError> {
+    let mut said = Said { doubt: None, word: None };
+    for (entry, event) in History::of(reader, task, Some(step))?.entries {
+        match event {
+            Event::StepInDoubt { known, .. } => said.doubt = Some(known),
+            Event::AnswerGiven { .. } | Event::DoubtResolved { .. } => said.word = Some(entry),
+            _ => {}
+        }
+    }
+    Ok(said)
 }
 
 /// A bound for the `seq` of the last event of a task, found by bisection: a journal has no other way to its end.

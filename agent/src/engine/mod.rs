@@ -8,24 +8,30 @@
 //! * `run`: the loop;
 //! * `recover`: what comes before the first step;
 //! * `attempt`: one attempt of one step;
+//! * `call`: the call of its tool, and what that says of itself;
+//! * `rules`: what a step goes by: its plan's settings, the environment, its tool;
 //! * `prepared`: a step with everything that its attempt needs, as far as reading tells;
 //! * `completion`: what comes after the last step;
 //! * `history`: what the journal knows of earlier attempts.
 
 mod attempt;
+mod call;
 mod completion;
 mod error;
 mod history;
 mod observer;
 mod prepared;
 mod recover;
+mod rules;
 mod run;
 mod runner;
 
 pub(crate) use completion::{Completion, RUN_SITES, Replace, temporary_key};
 pub(crate) use error::EngineError;
+pub(crate) use history::said;
 pub(crate) use observer::{Observer, ObserverError};
 pub(crate) use prepared::{Stored, preflight, stored_output};
+pub(crate) use rules::goes_on;
 pub(crate) use run::{Ended, Outcome};
 pub(crate) use runner::Runner;
 pub use runner::Settings;

@@ -1,7 +1,7 @@
 //! Who hears of a run's progress.
 
 use store::Reader;
-use store::model::{Event, TaskState};
+use store::model::{Event, TaskState, Timestamp};
 
 /// Why a run cannot go on although the task could.
 pub(crate) type ObserverError = Box<dyn std::error::Error + Send + Sync>;
@@ -13,4 +13,7 @@ pub(crate) trait Observer {
     /// # Errors
     /// The run stops, as safely as if it were killed here.
     fn committed(&mut self, reader: &mut dyn Reader, state: TaskState, events: &[Event]) -> Result<(), ObserverError>;
+
+    /// The run waits until then.
+    fn waits(&mut self, _until: Timestamp) {}
 }

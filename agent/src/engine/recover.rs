@@ -3,9 +3,12 @@
 use std::collections::VecDeque;
 
 use store::crash::{RECOVER_SWEPT, RUN_STARTED};
+use store::limits;
 use store::machine::Command;
 use store::model::{EventKind, Terms};
+use tools::{Attempt, ToolContext};
 
+use super::prepared::Prepared;
 use super::{EngineError, Runner};
 
 /// How many events are looked at for the first run. Before it there is but the creation, and what moved the task since.
@@ -20,14 +23,11 @@ impl Runner<'_, '_> {
             let prepared = self.prepare(step, &mut VecDeque::new())?;
             let task = self.session.task().clone();
             prepared.check_artifacts(self.session.reader(), &task, state, &self.settings.world)?;
+            if state.running() == Some(step) {
+                self.sweep(&prepared)?;
+            }
         }
-        if let Some(step) = state.running() {
-            let prepared = self.prepare(step, &mut VecDeque::new())?;
-            let key = self.key(step);
-            let swept = prepared.tool.sweep(&self.context(&key, &prepared));
-            swept.map_err(|source| EngineError::Tool { step, source })?;
-        }
-        if self.session.state().no_step_left()
+        if state.no_step_left()
             && let Some(completion) = self.completion()?
         {
             completion.sweep(self.session.task(), &self.settings.world)?;
@@ -37,11 +37,33 @@ impl Runner<'_, '_> {
             resumed: Some(self.resumes()?),
             artifacts: self.settings.world.artifacts.to_str().map(str::to_owned),
             home: self.keep_home.take(),
-            ..Terms::limit(self.settings.max_attempts)
+            ..Terms::limit(self.settings.max_attempts.unwrap_or(limits::ATTEMPTS))
         };
         self.commit(&Command::Begin(terms))?;
         self.crash.scope(None).point(RUN_STARTED);
         Ok(())
+    }
+
+    /// Sees to it that nothing of a dead attempt is left that could still act or be taken for a result.
+    fn sweep(&self, prepared: &Prepared) -> Result<(), EngineError> {
+        let (step, current) = (prepared.step.idx, self.session.state().current);
+        let (key, crash) = (self.key(step), self.crash.scope(Some(step)));
+        let attempt = Attempt { number: current.attempts, repeated: true, ..Attempt::first(current.effect()) };
+        let (world, outputs, stop) = (&self.settings.world, &prepared.outputs, self.stop);
+        let swept = prepared.tool.sweep(&ToolContext { key: &key, world, outputs, crash, stop, attempt });
+        swept.map_err(|source| EngineError::Tool { step, source })
+    }
+
+    /// Ends the task, for a person.
+    ///
+    /// # Errors
+    /// It is over, or cannot be written.
+    pub(crate) fn cancel(mut self, by: String, why: Option<String>) -> Result<(), EngineError> {
+        if let Some(step) = self.session.state().running() {
+            let prepared = self.prepare(step, &mut VecDeque::new())?;
+            self.sweep(&prepared)?;
+        }
+        self.commit(&Command::Cancel { by, why })
     }
 
     /// Whether this run goes on with what an earlier process began: there was a run before, or the process that created

@@ -1,17 +1,21 @@
 //! The loop: from recovery to the end.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use store::crash::{COMPLETE_DONE, COMPLETE_READY};
 use store::machine::{Command, Next, next};
-use store::model::{TaskId, TaskState, TaskStatus, Timestamp};
+use store::model::{FailReason, TaskId, TaskState, TaskStatus, Timestamp};
 use store::{Reader, StoreError};
 use tools::PublishError;
 
-use super::attempt::{Attempt, one_line};
+use super::attempt::one_line;
 use super::completion::Completion;
 use super::history::History;
 use super::{EngineError, Runner};
+
+/// How often a run that waits looks at the clock.
+const CLOCK_LOOK: Duration = Duration::from_secs(1);
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +41,8 @@ pub(crate) enum Ended {
     Failed {
         /// At which step; none where it was the completion.
         step: Option<u32>,
+        /// Why, as far as the journal says.
+        reason: Option<FailReason>,
         /// What is known of the last attempt.
         cause: Option<String>,
     },
@@ -51,7 +57,8 @@ impl Ended {
         match state.status {
             TaskStatus::Failed => {
                 let step = state.step();
-                Ok(Self::Failed { step, cause: History::of(reader, task, step)?.cause() })
+                let history = History::of(reader, task, step)?;
+                Ok(Self::Failed { step, reason: history.reason(), cause: history.cause() })
             }
             TaskStatus::Cancelled => Ok(Self::Cancelled),
             _ => Ok(Self::Done),
@@ -65,6 +72,12 @@ impl Runner<'_, '_> {
     /// # Errors
     /// The process must stop; whatever was committed is durable, and the next run goes on from there.
     pub(crate) fn run(mut self) -> Result<Outcome, EngineError> {
+        // A run that comes too early has nothing to recover and nothing to say.
+        if let Next::Until(due) = next(&self.session.state(), self.session.now())
+            && let Some(outcome) = self.wait_until(due)
+        {
+            return Ok(outcome);
+        }
         self.recover()?;
         let mut page = VecDeque::new();
         loop {
@@ -73,15 +86,38 @@ impl Runner<'_, '_> {
                 // Asked last: a stop that comes when the task is over has stopped nothing.
                 _ if self.stop.asked() => return Ok(Outcome::Stopped),
                 Next::Person(step) => return Ok(Outcome::Person(step)),
-                Next::Until(due) => return Ok(Outcome::NotDue(due)),
+                Next::Until(due) => {
+                    if let Some(outcome) = self.wait_until(due) {
+                        return Ok(outcome);
+                    }
+                }
                 Next::Complete => self.complete()?,
                 Next::Step(step) => {
                     let prepared = self.prepare(step, &mut page)?;
-                    match self.attempt(&prepared)? {
-                        Attempt::Failed => page.push_front(prepared.step),
-                        Attempt::Done | Attempt::Released | Attempt::Over => {}
+                    self.attempt(&prepared)?;
+                    if self.session.state().step() == Some(step) {
+                        // Its row has changed.
+                        page.clear();
                     }
                 }
+            }
+        }
+    }
+
+    /// Sleeps, with the lock; the time is in the database, so that a run which dies meanwhile changes nothing. Gives
+    /// how the run ends where it does not wait to the end.
+    fn wait_until(&mut self, due: Timestamp) -> Option<Outcome> {
+        if self.settings.no_wait {
+            return Some(Outcome::NotDue(due));
+        }
+        self.observer.waits(due);
+        loop {
+            let left = due.as_micros().saturating_sub(self.session.now().as_micros());
+            match u64::try_from(left) {
+                _ if self.stop.asked() => return Some(Outcome::Stopped),
+                // A clock that is set meanwhile is followed.
+                Ok(left) if left > 0 => self.stop.sleep(Duration::from_micros(left).min(CLOCK_LOOK)),
+                _ => return None,
             }
         }
     }
@@ -96,7 +132,7 @@ impl Runner<'_, '_> {
     fn complete(&mut self) -> Result<(), EngineError> {
         let completion = self.completion()?;
         if completion.is_some() {
-            let budget = self.budget(None)?;
+            let budget = self.budget_at_the_end()?;
             self.commit(&Command::StartCompletion(budget))?;
             if self.session.state().status.is_over() {
                 return Ok(());

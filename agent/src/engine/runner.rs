@@ -11,6 +11,7 @@ use tools::{Registry, Stop, World};
 use super::completion::{Completion, Replace};
 use super::history::History;
 use super::prepared::{Prepared, no_such_step};
+use super::rules::Rules;
 use super::{EngineError, Observer};
 
 /// What a run goes by.
@@ -18,8 +19,10 @@ use super::{EngineError, Observer};
 pub struct Settings {
     /// What tools may know.
     pub world: World,
-    /// Attempts per step before the task fails.
-    pub max_attempts: u32,
+    /// Attempts per step before it fails, where that is said; a step's plan comes before it, its tool after it.
+    pub max_attempts: Option<u32>,
+    /// Whether a run ends where it would have to wait for a time.
+    pub no_wait: bool,
     /// Pause inside every step, before its effect.
     pub step_delay: Duration,
     /// Negative control only: a fresh idempotency key for every attempt.
@@ -59,14 +62,25 @@ impl Runner<'_, '_> {
             page.extend(self.session.reader().steps(&task, step, limits::STEP_PAGE)?);
         }
         match page.pop_front() {
-            Some(row) if row.idx == step => Prepared::read(self.session.reader(), &task, row, self.tools),
+            Some(row) if row.idx == step => {
+                Prepared::read(self.session.reader(), &task, row, self.tools, self.settings.max_attempts)
+            }
             _ => Err(no_such_step(&task, step)),
         }
     }
 
-    /// How much a step, or the completion, may be tried; where that is used up, with what is known of each attempt.
-    pub(super) fn budget(&mut self, step: Option<u32>) -> Result<Budget, EngineError> {
-        let mut budget = Budget::of(self.settings.max_attempts);
+    /// How much a step may be tried; where that is used up, with what is known of each attempt.
+    pub(super) fn budget(&mut self, step: Option<u32>, rules: &Rules) -> Result<Budget, EngineError> {
+        let Rules { max_attempts, goes_on, .. } = *rules;
+        self.budget_of(step, Budget { goes_on, ..Budget::of(max_attempts) })
+    }
+
+    /// The same for the completion.
+    pub(super) fn budget_at_the_end(&mut self) -> Result<Budget, EngineError> {
+        self.budget_of(None, Budget::of(self.settings.max_attempts.unwrap_or(limits::ATTEMPTS)))
+    }
+
+    fn budget_of(&mut self, step: Option<u32>, mut budget: Budget) -> Result<Budget, EngineError> {
         if budget.is_used_up(&self.session.state()) {
             let task = self.session.task().clone();
             budget.known = History::of(self.session.reader(), &task, step)?.known();

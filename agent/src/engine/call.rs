@@ -1,0 +1,74 @@
+//! The call of a tool, and what it says of itself.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use store::model::Failure;
+use tools::{Input, Probe, ToolContext, ToolError};
+
+use super::prepared::Prepared;
+
+/// What has come of a call. What is to come of that is the machine's to decide.
+pub(super) enum End {
+    /// The effect has happened.
+    Done {
+        /// What it gives.
+        output: Map<String, Value>,
+        /// Whether it was there already.
+        adopted: bool,
+    },
+    /// The tool failed.
+    Failed {
+        /// What is known.
+        failure: Failure,
+        /// Whether the tool says that waiting helps.
+        later: bool,
+        /// How long the other side asks to be left alone.
+        after: Option<Duration>,
+    },
+    /// Nobody but a person can find out what an earlier attempt has done.
+    Doubt(String),
+    /// It was given up in order, before its effect or without one.
+    Released,
+}
+
+impl Prepared {
+    /// Asks first, where an earlier attempt may have had its effect and that can be found out; then calls the tool.
+    ///
+    /// # Errors
+    /// The process must stop without recording anything.
+    pub(super) fn call(&self, mut ctx: ToolContext<'_>, asks_first: bool) -> Result<End, ToolError> {
+        if let Some(why) = &self.missing {
+            return Ok(failed(Failure { permanent: true, ..Failure::plain(why) }, false, None));
+        }
+        let input = Input(&self.input);
+        if asks_first {
+            match self.tool.probe(&ctx, input) {
+                Ok(Probe::Happened(output)) => return Ok(End::Done { output, adopted: true }),
+                Ok(Probe::Absent) => ctx.attempt.repeated = false,
+                Ok(Probe::Unknown(why)) | Err(ToolError::Permanent(why)) => return Ok(End::Doubt(why)),
+                Err(ToolError::Stopped) => return Ok(End::Released),
+                Err(poison @ ToolError::Poison(_)) => return Err(poison),
+                // Nothing was found out, and nothing was done.
+                Err(ToolError::Step(why)) => return Ok(failed(Failure::plain(why), true, None)),
+                Err(ToolError::Transient { why, after } | ToolError::Unknown { why, after }) => {
+                    return Ok(failed(Failure::plain(why), true, after));
+                }
+            }
+        }
+        let failure = |why: String| Failure { absent: asks_first, ..Failure::plain(why) };
+        Ok(match self.tool.call(&ctx, input) {
+            Ok(output) => End::Done { output, adopted: false },
+            Err(ToolError::Step(why)) => failed(failure(why), false, None),
+            Err(ToolError::Transient { why, after }) => failed(failure(why), true, after),
+            Err(ToolError::Permanent(why)) => failed(Failure { permanent: true, ..failure(why) }, false, None),
+            Err(ToolError::Unknown { why, after }) => failed(Failure { unknown: true, ..failure(why) }, true, after),
+            Err(ToolError::Stopped) => End::Released,
+            Err(poison @ ToolError::Poison(_)) => return Err(poison),
+        })
+    }
+}
+
+fn failed(failure: Failure, later: bool, after: Option<Duration>) -> End {
+    End::Failed { failure, later, after }
+}

@@ -1,0 +1,206 @@
+//! What a step goes by: what its plan says, then the environment, then its tool.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use store::model::{Digest, Effect, IdempotencyKey, Timestamp};
+use store::{StepRow, limits};
+use tools::{Backoff, Tool};
+
+/// The rules of one step.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rules {
+    /// The class that plan and tool name; the one that was named first is in force.
+    pub(crate) effect: Effect,
+    /// How often it is tried at most.
+    pub(crate) max_attempts: u32,
+    /// Whether the task goes on without it where it fails for good.
+    pub(crate) goes_on: bool,
+    /// How long one call may take.
+    pub(crate) timeout: Option<Duration>,
+    /// How an attempt that may succeed later is put off.
+    backoff: Option<Backoff>,
+    /// Whether the plan says how, so that any error is put off.
+    by_plan: bool,
+}
+
+impl Rules {
+    /// Of a step that calls this tool; `said` is the attempt limit of the environment.
+    ///
+    /// # Errors
+    /// The stored settings make no sense to this program, one line.
+    pub(crate) fn of(step: &StepRow, tool: &dyn Tool, said: Option<u32>) -> Result<Self, String> {
+        let none = Map::new();
+        let settings = Settings(step.settings.as_ref().unwrap_or(&none));
+        let own = tool.spec().retry;
+        let retry = settings.retry(own)?;
+        let named =
+            settings.text("effect")?.map(str::parse::<Effect>).transpose().map_err(|error| error.to_string())?;
+        let checked = settings.0.contains_key("check").then_some(Effect::Verifiable);
+        Ok(Self {
+            effect: checked.or(named).unwrap_or_else(|| tool.effect(&step.input)),
+            max_attempts: match (settings.attempts()?, said, own) {
+                (Some(limit), _, _) | (None, Some(limit), _) => limit,
+                (None, None, own) => own.map_or(limits::ATTEMPTS, |own| own.max_attempts),
+            },
+            goes_on: goes_on(step),
+            timeout: settings.length("timeout")?,
+            backoff: retry.or(own),
+            by_plan: retry.is_some(),
+        })
+    }
+
+    /// When a step that failed for the `charged`-th time is tried again; none for at once, or not at all. `later` is
+    /// whether the tool says that waiting helps, `after` how long the other side asks to be left alone.
+    ///
+    /// The pause is between a half and the whole of what doubles with each failure. Which part is a matter of the key,
+    /// so that tasks which failed together do not come back together, and yet the same journal comes from the same run.
+    pub(crate) fn retry_at(
+        &self,
+        key: &IdempotencyKey,
+        charged: u32,
+        later: bool,
+        after: Option<Duration>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        if charged >= self.max_attempts {
+            return None;
+        }
+        let own = self.backoff.filter(|_| later || self.by_plan).map(|backoff| {
+            let doubled =
+                backoff.first.saturating_mul(1_u32.checked_shl(charged.saturating_sub(1)).unwrap_or(u32::MAX));
+            let whole = doubled.min(backoff.longest);
+            let byte = Digest::of_text(&format!("{key}#{charged}")).0[0];
+            whole / 2 + (whole / 2).mul_f64(f64::from(byte) / 255.0)
+        });
+        let pause = own.max(after)?;
+        let micros = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
+        Some(Timestamp::from_micros(now.as_micros().saturating_add(micros)))
+    }
+}
+
+/// Whether the plan says that the task goes on where this step has failed for good.
+pub(crate) fn goes_on(step: &StepRow) -> bool {
+    let said = step.settings.as_ref().and_then(|settings| settings.get("on_error"));
+    said.and_then(Value::as_str) == Some("continue")
+}
+
+/// What a plan says of a step, as it is stored.
+struct Settings<'a>(&'a Map<String, Value>);
+
+impl Settings<'_> {
+    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(format!("its setting `{name}` is {other}, not text")),
+        }
+    }
+
+    fn length(&self, name: &str) -> Result<Option<Duration>, String> {
+        let parsed =
+            |text| tools::parse_length(text).ok_or_else(|| format!("its setting `{name}` is not {}", tools::LENGTH));
+        self.text(name)?.map(parsed).transpose()
+    }
+
+    fn own(&self) -> Result<Option<Settings<'_>>, String> {
+        match self.0.get("retry") {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Object(retry)) => Ok(Some(Settings(retry))),
+            Some(_) => Err("its setting `retry` is not a map".to_owned()),
+        }
+    }
+
+    fn attempts(&self) -> Result<Option<u32>, String> {
+        let Some(limit) = self.own()?.and_then(|retry| retry.0.get("max_attempts").cloned()) else { return Ok(None) };
+        let number = limit.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
+        number.map(Some).ok_or_else(|| format!("its setting `max_attempts` is {limit}, not a whole number from 1"))
+    }
+
+    fn retry(&self, own: Option<Backoff>) -> Result<Option<Backoff>, String> {
+        let Some(retry) = self.own()? else { return Ok(None) };
+        let default = own.unwrap_or(Backoff::REMOTE);
+        let first = retry.length("backoff")?.unwrap_or(default.first);
+        Ok(Some(Backoff { first, longest: retry.length("max_backoff")?.unwrap_or(default.longest), ..default }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use store::model::{StepState, TaskId};
+    use tools::Registry;
+
+    fn row(settings: Value) -> StepRow {
+        let Value::Object(settings) = settings else { unreachable!() };
+        StepRow {
+            idx: 0,
+            tool: "echo".into(),
+            input: Map::new(),
+            state: StepState::default(),
+            has_output: false,
+            settings: Some(settings),
+            checkpoint: None,
+            answer: None,
+        }
+    }
+
+    fn rules(settings: Value, said: Option<u32>) -> Result<Rules, String> {
+        let tools = Registry::builtin();
+        Rules::of(&row(settings), tools.find("echo").unwrap().as_ref(), said)
+    }
+
+    #[test]
+    fn the_plan_comes_before_the_environment_and_that_before_the_tool() {
+        let limit = |settings, said| rules(settings, said).unwrap().max_attempts;
+        assert_eq!(limit(json!({}), None), 3);
+        assert_eq!(limit(json!({}), Some(7)), 7);
+        assert_eq!(limit(json!({ "retry": { "max_attempts": 2 } }), Some(7)), 2);
+        assert_eq!(limit(json!({ "retry": { "backoff": "1s" } }), Some(7)), 7);
+        let said = rules(json!({ "effect": "once", "on_error": "continue", "timeout": "30s" }), None).unwrap();
+        assert_eq!((said.effect, said.goes_on, said.timeout), (Effect::Once, true, Some(Duration::from_secs(30))));
+        assert_eq!(rules(json!({ "effect": "once", "check": {} }), None).unwrap().effect, Effect::Verifiable);
+        assert_eq!(rules(json!({ "on_error": "fail" }), None).unwrap().effect, Effect::Pure);
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_named() {
+        for (settings, says) in [
+            (json!({ "effect": "often" }), "often"),
+            (json!({ "effect": 1 }), "`effect`"),
+            (json!({ "timeout": "soon" }), "`timeout`"),
+            (json!({ "retry": 3 }), "`retry`"),
+            (json!({ "retry": { "max_attempts": 0 } }), "`max_attempts`"),
+            (json!({ "retry": { "backoff": 1 } }), "`backoff`"),
+        ] {
+            let error = rules(settings, None).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_pause_doubles_up_to_its_longest_and_is_never_less_than_what_was_asked_for() {
+        let rules =
+            rules(json!({ "retry": { "max_attempts": 9, "backoff": "1s", "max_backoff": "5s" } }), None).unwrap();
+        let (key, now) = (IdempotencyKey::new(TaskId::new("t").unwrap(), 0), Timestamp::from_micros(0));
+        let pause = |charged| rules.retry_at(&key, charged, true, None, now).unwrap().as_micros();
+        for (charged, whole) in [(1, 1_000_000), (2, 2_000_000), (3, 4_000_000), (4, 5_000_000), (8, 5_000_000)] {
+            assert!((whole / 2..=whole).contains(&pause(charged)), "{charged}: {}", pause(charged));
+            assert_eq!(pause(charged), pause(charged), "the same journal comes from the same run");
+        }
+        let other = IdempotencyKey::new(TaskId::new("u").unwrap(), 0);
+        assert_ne!(rules.retry_at(&other, 8, true, None, now), rules.retry_at(&key, 8, true, None, now));
+        let asked = rules.retry_at(&key, 1, true, Some(Duration::from_secs(3600)), now).unwrap();
+        assert_eq!(asked.as_micros(), 3_600_000_000);
+        assert_eq!(rules.retry_at(&key, 9, true, None, now), None, "there is no next attempt");
+    }
+
+    #[test]
+    fn the_plain_rule_is_at_once() {
+        let (key, now) = (IdempotencyKey::new(TaskId::new("t").unwrap(), 0), Timestamp::from_micros(0));
+        let plain = rules(json!({}), None).unwrap();
+        assert_eq!(plain.retry_at(&key, 1, true, None, now), None);
+        assert!(plain.retry_at(&key, 1, true, Some(Duration::from_secs(1)), now).is_some(), "unless it was asked for");
+    }
+}
