@@ -40,6 +40,12 @@ impl Runner<'_, '_> {
         let end = self.call(prepared)?;
         points.point(AFTER_EFFECT);
         match end {
+            // What a stop has cut off is not an error: it stays under way, and the next run recovers it by its class.
+            End::Failed { failure, .. }
+                if self.stop.asked() && failure.unknown && prepared.rules.effect != Effect::Pure =>
+            {
+                Ok(())
+            }
             End::Done { output, adopted } => self.finish(prepared, &output, adopted),
             End::Failed { failure, later, after } => self.fail(prepared, failure, later, after),
             End::Doubt(known) => self.commit(&Command::Doubt { step, known: self.told(&known) }),

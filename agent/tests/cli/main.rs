@@ -11,6 +11,7 @@ mod bad_plans;
 mod bad_rows;
 mod crash_loop;
 mod disk;
+mod doubt;
 mod environment;
 mod golden;
 mod home;
