@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use store::model::{Event, RunId, TaskId, TaskState, Timestamp};
+use store::model::{Event, RunId, TaskId, TaskState};
 use store::{Clock, Crash, Reader, SystemClock};
 use tools::Stop;
 
 use super::{Parts, say};
 use crate::action_log::{ActionLog, LogError};
-use crate::engine::{Observer, ObserverError};
+use crate::engine::{Observer, ObserverError, Remark};
 use crate::exit::Failure;
 use crate::narrate::utc;
 use crate::progress::Progress;
@@ -103,7 +103,14 @@ impl Observer for Watchers<'_> {
         self.progress.committed(reader, state, events)
     }
 
-    fn waits(&mut self, until: Timestamp) {
-        say!("waiting until {}; a signal ends that, and a later run goes on", utc(until));
+    fn hears(&mut self, remark: &Remark) {
+        match remark {
+            Remark::Waits(until) => {
+                say!("waiting until {}; a signal ends that, and a later run goes on", utc(*until));
+            }
+            Remark::Differs { what, before, now } => {
+                say!("warning: the {what} is {now}, and was {before} in the first run of the task");
+            }
+        }
     }
 }

@@ -29,7 +29,7 @@ mod runner;
 pub(crate) use completion::{Completion, RUN_SITES, Replace, temporary_key};
 pub(crate) use error::EngineError;
 pub(crate) use history::said;
-pub(crate) use observer::{Observer, ObserverError};
+pub(crate) use observer::{Observer, ObserverError, Remark};
 pub(crate) use prepared::{Stored, preflight, stored_output};
 pub(crate) use rules::goes_on;
 pub(crate) use run::{Ended, Outcome};

@@ -6,6 +6,22 @@ use store::model::{Event, TaskState, Timestamp};
 /// Why a run cannot go on although the task could.
 pub(crate) type ObserverError = Box<dyn std::error::Error + Send + Sync>;
 
+/// What is said beside the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Remark {
+    /// The run waits until then.
+    Waits(Timestamp),
+    /// The run goes by another setting than the first one of the task.
+    Differs {
+        /// The setting.
+        what: &'static str,
+        /// What it was then.
+        before: String,
+        /// What it is now.
+        now: String,
+    },
+}
+
 /// Hears of what was committed, in order and at once. It can read and cannot steer.
 pub(crate) trait Observer {
     /// `events` are durable; `state` is the state after them.
@@ -14,6 +30,6 @@ pub(crate) trait Observer {
     /// The run stops, as safely as if it were killed here.
     fn committed(&mut self, reader: &mut dyn Reader, state: TaskState, events: &[Event]) -> Result<(), ObserverError>;
 
-    /// The run waits until then.
-    fn waits(&mut self, _until: Timestamp) {}
+    /// Something that a person may want to know, and that changes nothing.
+    fn hears(&mut self, _remark: &Remark) {}
 }

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use store::crash::{RECOVER_SWEPT, RUN_STARTED};
 use store::limits;
 use store::machine::Command;
-use store::model::{EventKind, Terms};
-use tools::{Attempt, ToolContext};
+use store::model::{Event, EventKind, Terms, codec};
+use tools::{Attempt, Engine, ToolContext};
 
 use super::prepared::Prepared;
-use super::{EngineError, Runner};
+use super::{EngineError, Remark, Runner};
 
 /// How many events are looked at for the first run. Before it there is but the creation, and what moved the task since.
 const HEAD: u32 = 64;
@@ -33,12 +33,19 @@ impl Runner<'_, '_> {
             completion.sweep(self.session.task(), &self.settings.world)?;
         }
         self.crash.scope(None).point(RECOVER_SWEPT);
+        let (engine, model) = match &self.settings.world.engine {
+            Engine::Stub => ("stub", None),
+            Engine::Ollama(ollama) => ("ollama", Some(ollama.model.clone())),
+        };
         let terms = Terms {
-            resumed: Some(self.resumes()?),
             artifacts: self.settings.world.artifacts.to_str().map(str::to_owned),
             home: self.keep_home.take(),
+            engine: Some(engine.to_owned()),
+            model,
             ..Terms::limit(self.settings.max_attempts.unwrap_or(limits::ATTEMPTS))
         };
+        let resumed = Some(self.resumes(&terms)?);
+        let terms = Terms { resumed, ..terms };
         self.commit(&Command::Begin(terms))?;
         self.crash.scope(None).point(RUN_STARTED);
         Ok(())
@@ -68,14 +75,32 @@ impl Runner<'_, '_> {
 
     /// Whether this run goes on with what an earlier process began: there was a run before, or the process that created
     /// the task was to run it too, as `inbox` does, and has died in between.
-    fn resumes(&mut self) -> Result<bool, EngineError> {
+    fn resumes(&mut self, terms: &Terms) -> Result<bool, EngineError> {
         let task = self.session.task().clone();
         let run = self.session.run().clone();
         let head = self.session.reader().journal(Some(&task), 0, HEAD)?;
-        if head.iter().any(|entry| entry.kind == EventKind::RunStarted.as_str()) {
+        if let Some(first) = head.iter().find(|entry| entry.kind == EventKind::RunStarted.as_str()) {
+            if let Ok(Some(Event::RunStarted { terms: first, .. })) = codec::event_from_entry(first) {
+                self.say_what_differs(&first, terms);
+            }
             return Ok(true);
         }
         let ours = head.first().is_none_or(|created| created.run == run);
         Ok(!ours && self.session.reader().completion(&task)?.is_some())
+    }
+
+    /// A resumed run once used the stub where the first one had used the model, without a word.
+    fn say_what_differs(&mut self, first: &Terms, now: &Terms) {
+        for (what, before, now) in [
+            ("engine", &first.engine, &now.engine),
+            ("model", &first.model, &now.model),
+            ("artifacts folder", &first.artifacts, &now.artifacts),
+        ] {
+            if let (Some(before), Some(now)) = (before, now)
+                && before != now
+            {
+                self.observer.hears(&Remark::Differs { what, before: before.clone(), now: now.clone() });
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use tools::PublishError;
 use super::attempt::one_line;
 use super::completion::Completion;
 use super::history::History;
-use super::{EngineError, Runner};
+use super::{EngineError, Remark, Runner};
 
 /// How often a run that waits looks at the clock.
 const CLOCK_LOOK: Duration = Duration::from_secs(1);
@@ -110,7 +110,7 @@ impl Runner<'_, '_> {
         if self.settings.no_wait {
             return Some(Outcome::NotDue(due));
         }
-        self.observer.waits(due);
+        self.observer.hears(&Remark::Waits(due));
         loop {
             let left = due.as_micros().saturating_sub(self.session.now().as_micros());
             match u64::try_from(left) {

@@ -198,3 +198,19 @@ fn a_recording_that_cannot_be_opened_is_refused() {
     nix::unistd::mkfifo(&lab.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     lab.call(["run", "t1"]).env("AGENT_CRASH_RECORD", "pipe").ran().fails(64).says("a named pipe");
 }
+
+/// A resumed run used the stub where the first one had used the model, and nobody was told.
+#[test]
+fn a_resumed_run_says_which_settings_are_others_than_at_first() {
+    let lab = Lab::with_task();
+    let first = lab.call(["run", "t1"]).env("AGENT_LLM", "ollama").env("AGENT_CRASH_AT", "before_effect:0");
+    let ran = first.ran().exits(137);
+    assert!(!ran.stderr.contains("warning"), "{ran:?}");
+    let ran = lab.call(["run", "t1"]).env("AGENT_ARTIFACTS", "elsewhere").ran().exits(0);
+    for says in ["the engine is stub, and was ollama in the first run", "the artifacts folder is elsewhere, and was"] {
+        assert!(ran.stderr.contains(says), "{ran:?}");
+    }
+    let begun: Vec<_> = lab.journal("t1").into_iter().filter(|event| event["kind"] == "run_started").collect();
+    assert_eq!((&begun[0]["engine"], &begun[0]["model"]), (&"ollama".into(), &"llama3.2".into()));
+    assert_eq!((&begun[1]["engine"], &begun[1]["model"]), (&"stub".into(), &serde_json::Value::Null));
+}

@@ -48,6 +48,8 @@ pub fn event_data(event: &Event) -> Value {
                 ("resumed", terms.resumed.map(Value::from)),
                 ("artifacts", terms.artifacts.clone().map(Value::from)),
                 ("home", terms.home.clone().map(Value::from)),
+                ("engine", terms.engine.clone().map(Value::from)),
+                ("model", terms.model.clone().map(Value::from)),
             ],
         ),
         Event::StepRecovered { .. } | Event::StepSkipped { .. } | Event::CompletionRecovered | Event::TaskDone => {
@@ -148,6 +150,8 @@ pub fn event_from_entry(entry: &JournalEntry) -> Result<Option<Event>, BadEntry>
                 resumed: row.maybe("resumed", Row::flag)?,
                 artifacts: row.maybe("artifacts", Row::text)?,
                 home: row.maybe("home", Row::text)?,
+                engine: row.maybe("engine", Row::text)?,
+                model: row.maybe("model", Row::text)?,
             },
         },
         EventKind::CompletionStarted => Event::CompletionStarted { attempt: row.count("attempt")? },
@@ -267,6 +271,8 @@ mod tests {
                     resumed: Some(true),
                     artifacts: Some("a".into()),
                     home: Some(".".into()),
+                    engine: Some("ollama".into()),
+                    model: Some("llama3.2".into()),
                     ..Terms::default()
                 },
             },

@@ -186,6 +186,10 @@ pub struct Terms {
     pub artifacts: Option<String>,
     /// The home that this run gives to a task which had none.
     pub home: Option<String>,
+    /// What summarizes, such as a stub or a server of models.
+    pub engine: Option<String>,
+    /// Which model it is asked for.
+    pub model: Option<String>,
 }
 
 impl Terms {
