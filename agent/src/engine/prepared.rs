@@ -13,6 +13,7 @@ use super::history::History;
 use super::rules::Rules;
 
 pub(super) struct Prepared {
+    /// Its row, but for the input.
     pub(super) step: StepRow,
     pub(super) tool: Arc<dyn Tool>,
     /// What the tool takes.
@@ -31,7 +32,7 @@ impl Prepared {
     pub(super) fn read(
         reader: &mut dyn Reader,
         task: &TaskId,
-        step: StepRow,
+        mut step: StepRow,
         tools: &Registry,
         max_attempts: Option<u32>,
     ) -> Result<Self, EngineError> {
@@ -51,7 +52,7 @@ impl Prepared {
                 Err(Stored::Wrong(why)) => return Err(bad(format!("it reads step {source}, but {why}"))),
             }
         }
-        let (tool, input) = (Arc::clone(tool), step.input.clone());
+        let (tool, input) = (Arc::clone(tool), std::mem::take(&mut step.input));
         Ok(Self { step, tool, input, is_rendered: false, outputs, missing, rules })
     }
 

@@ -42,6 +42,18 @@ fn the_neighbour_in_every_golden_database_is_resumed_as_well() {
 }
 
 #[test]
+fn what_waits_in_a_golden_database_goes_on_as_it_was_promised() {
+    let lab = Lab::golden("v4-waiting");
+    lab.agent(["run", "doubt"]).exits(6).says("agent resolve doubt 0");
+    lab.agent(["run", "later", "--no-wait"]).exits(7);
+    assert_eq!(lab.steps("later")[0].1, 2, "its time has come since, and it asks for another");
+    lab.agent(["run", "cancelled"]).exits(8);
+    lab.agent(["resolve", "doubt", "0", "--happened", "{}", "--why", "seen"]).exits(0);
+    lab.agent(["run", "doubt"]).exits(0);
+    lab.agent(["verify"]).exits(0);
+}
+
+#[test]
 fn what_a_killed_old_agent_had_published_is_not_published_again() {
     let fresh = Lab::golden("v1-killed-after-effect-2");
     fresh.agent(["run", "t1"]).exits(0);

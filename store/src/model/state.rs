@@ -215,6 +215,12 @@ impl TaskState {
 mod tests {
     use super::*;
 
+    /// Whatever the length of the plan, and with all that a step can wait for and intend.
+    #[test]
+    fn a_state_is_a_few_bytes() {
+        assert!(size_of::<TaskState>() <= 96, "{}", size_of::<TaskState>());
+    }
+
     #[test]
     fn statuses_are_spelled_as_the_contract_has_them() {
         let both = ["pending", "running", "waiting", "in_doubt", "done", "failed"];

@@ -6,7 +6,7 @@ use fixtures::{Golden, Sandbox};
 use serde_json::json;
 use store::audit::audit;
 use store::machine::{Budget, Command, Next, next};
-use store::model::{Event, RunId, StepStatus, TaskStatus, Terms, Timestamp};
+use store::model::{Effect, Event, RunId, StepStatus, TaskStatus, Terms, Timestamp};
 use store::sqlite::{SqliteReader, SqliteStore, VERSION, lock_path};
 use store::{Crash, ErrorKind, Reader, Store, TaskSession};
 
@@ -34,7 +34,7 @@ fn are_read_without_being_migrated() {
         let before = sandbox.tree();
         let mut reader = SqliteReader::open(path).unwrap();
         assert_eq!(audit(&mut reader, None).unwrap(), [], "{name}");
-        assert_eq!(reader.tasks().unwrap().len(), 2, "{name}");
+        assert_eq!(reader.tasks().unwrap().len(), if name.ends_with("waiting") { 5 } else { 2 }, "{name}");
         assert!(reader.journal(None, 0, 100).unwrap().len() >= 4, "{name}");
         assert_eq!(sandbox.tree(), before, "{name}");
     });
@@ -124,6 +124,23 @@ fn are_not_migrated_by_a_run_that_is_refused() {
     drop(old_agent);
     store.acquire(&id("t1"), &RunId::random()).unwrap();
     assert_eq!(version(&path), VERSION);
+}
+
+/// What waits, is in doubt or is over in a database of another build of this version is so in this one.
+#[test]
+fn keep_what_waits_and_what_is_in_doubt() {
+    let sandbox = Sandbox::golden("v4-waiting");
+    let mut store = SqliteStore::open(&sandbox.file("state.db"), Crash::off()).unwrap();
+    let mut state = |task: &str| store.load(&id(task)).unwrap().unwrap();
+    let doubt = state("doubt");
+    assert_eq!((doubt.status, doubt.current.status), (TaskStatus::InDoubt, StepStatus::InDoubt));
+    assert!(doubt.current.may_have_happened() && doubt.current.effect() == Effect::Once);
+    let later = state("later");
+    assert_eq!((later.status, later.current.attempts), (TaskStatus::Waiting, 1));
+    assert!(matches!(next(&later, later.current.due().unwrap()), Next::Step(0)));
+    assert_eq!(state("cancelled").status, TaskStatus::Cancelled);
+    let questions = store.questions().unwrap();
+    assert_eq!(questions.into_iter().map(|found| found.unwrap().task.id).collect::<Vec<_>>(), [id("doubt")]);
 }
 
 /// The migration is one transaction: whoever is killed in it leaves the old version.
