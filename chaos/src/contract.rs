@@ -23,6 +23,12 @@ pub const PUBLISHER: &str = "write_artifact";
 /// The tool that starts programs.
 pub const STARTER: &str = "exec";
 
+/// How often a step is attempted where nothing is set: tools that talk to others are given more time.
+#[must_use]
+pub fn attempts(tool: &str) -> i64 {
+    if matches!(tool, STARTER | "http") { 6 } else { 3 }
+}
+
 /// Where that tool appends its entries when it is made unsafe.
 pub const UNSAFE_LOG: &str = "report.log";
 

@@ -73,3 +73,9 @@ pub const STDERR_BYTES: usize = 1 << 20;
 
 /// How long a program may run where its plan does not say.
 pub const PROGRAM_TIME: Duration = Duration::from_secs(3600);
+
+/// Largest answer of a server that is read.
+pub const HTTP_BODY_BYTES: u64 = 16 << 20;
+
+/// How long a request may take where its plan does not say.
+pub const HTTP_TIME: Duration = Duration::from_secs(60);

@@ -5,11 +5,15 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ureq::config::Config;
 use ureq::unversioned::resolver::DefaultResolver;
-use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, RustlsConnector, Transport,
+};
 use ureq::{Agent, Error};
 
 use crate::stop::Stop;
@@ -21,10 +25,62 @@ const SLICE: Duration = Duration::from_millis(50);
 /// round trip, and than the second after which a lost packet is sent again.
 const CONNECT_SLICE: Duration = Duration::from_secs(2);
 
+/// Whether anything of a request has been sent. What goes to and fro before, such as what TLS needs, does not count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wire(Arc<AtomicBool>);
+
+impl Wire {
+    pub(crate) fn was_used(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// A client that gives up as soon as `stop` is asked, with an error of kind
 /// [`io::ErrorKind::ConnectionAborted`]: who reads a body to its end tries again after one that says "interrupted".
-pub(crate) fn agent(config: Config, stop: &Stop) -> Agent {
-    Agent::with_parts(config, Stoppable { stop: stop.clone() }, DefaultResolver::default())
+pub(crate) fn agent(config: Config, stop: &Stop, wire: &Wire) -> Agent {
+    let connector = Stoppable { stop: stop.clone() }.chain(RustlsConnector::default()).chain(Watching(wire.clone()));
+    Agent::with_parts(config, connector, DefaultResolver::default())
+}
+
+#[derive(Debug)]
+struct Watching(Wire);
+
+impl<In: Transport> Connector<In> for Watching {
+    type Out = Watched<In>;
+
+    fn connect(&self, _: &ConnectionDetails<'_>, chained: Option<In>) -> Result<Option<Watched<In>>, Error> {
+        Ok(chained.map(|inner| Watched { inner, wire: self.0.clone() }))
+    }
+}
+
+/// A connection that says when it is used.
+#[derive(Debug)]
+struct Watched<T> {
+    inner: T,
+    wire: Wire,
+}
+
+impl<T: Transport> Transport for Watched<T> {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        self.inner.buffers()
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        self.wire.0.store(true, Ordering::Relaxed);
+        self.inner.transmit_output(amount, timeout)
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        self.inner.await_input(timeout)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.inner.is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        self.inner.is_tls()
+    }
 }
 
 #[derive(Debug)]

@@ -13,6 +13,7 @@ mod check;
 mod durable;
 mod error;
 mod http;
+mod key;
 mod length;
 mod process;
 mod publish;

@@ -78,6 +78,16 @@ pub fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
+/// Whether there is a NUL in a value, where databases cut a text.
+pub(crate) fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(has_nul),
+        Value::Object(fields) => fields.iter().any(|(name, value)| name.contains('\0') || has_nul(value)),
+        _ => false,
+    }
+}
+
 /// Where within a value it is not what it must be, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {

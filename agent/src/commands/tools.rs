@@ -49,6 +49,9 @@ struct Tool<'a> {
 struct Example<'a> {
     plan: Value,
     files: std::collections::BTreeMap<&'a str, &'a str>,
+    /// What must be there beside the files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<&'a str>,
 }
 
 pub(crate) fn tools(json: bool) -> Result<Exit, Failure> {
@@ -108,6 +111,7 @@ fn describe(spec: &Spec) -> Result<Tool<'_>, Failure> {
         example: Example {
             plan,
             files: spec.example.files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect(),
+            needs: spec.example.needs,
         },
     })
 }

@@ -44,11 +44,12 @@ fn every_example_runs_and_passes_only_points_that_are_listed() {
     let document = Lab::new().agent(["tools", "--json"]).exits(0).json();
     let mut listed: BTreeSet<String> =
         document["crash_points"].as_array().unwrap().iter().map(|point| text(&point["site"])).collect();
-    for tool in document["tools"].as_array().unwrap() {
+    let runs = |tool: &&Value| tool["example"]["needs"].is_null();
+    for tool in document["tools"].as_array().unwrap().iter().filter(runs) {
         listed.extend(tool["crash_points"].as_array().unwrap().iter().map(text));
     }
     let mut passed = BTreeSet::new();
-    for tool in document["tools"].as_array().unwrap() {
+    for tool in document["tools"].as_array().unwrap().iter().filter(runs) {
         let lab = Lab::new();
         lab.write("plan.json", tool["example"]["plan"].to_string());
         for (name, content) in tool["example"]["files"].as_object().unwrap() {

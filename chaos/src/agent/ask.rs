@@ -24,7 +24,8 @@ pub fn ask_inventory(target: &mut Target, dir: &Path) -> Result<(), LabError> {
     if inventory.schema != 1 {
         return Err(bad(format!("schema {} is unknown", inventory.schema)));
     }
-    target.examples = inventory.tools.iter().map(example).collect::<Result<_, _>>()?;
+    let played = inventory.tools.iter().filter(|tool| tool.example.needs.is_none());
+    target.examples = played.map(example).collect::<Result<_, _>>()?;
     target.inventory = Some(inventory);
     Ok(())
 }

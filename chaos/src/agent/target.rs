@@ -78,6 +78,9 @@ pub struct Example {
     /// Relative path -> text.
     #[serde(default)]
     pub files: std::collections::BTreeMap<String, String>,
+    /// What must be there beside the files; such a plan is not played.
+    #[serde(default)]
+    pub needs: Option<String>,
 }
 
 impl Target {

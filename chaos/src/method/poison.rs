@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::case::TASK;
+use crate::contract::attempts;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Expect, TaskEnd};
@@ -22,14 +23,13 @@ pub(super) const METHOD: Method = Method {
 /// Sites inside a step.
 const SITES: [&str; 2] = ["before_effect", "after_effect"];
 
-/// The contract's attempt limit where nothing is set, and a limit of our own.
-const LIMITS: [(i64, bool); 2] = [(3, false), (1, true)];
-
 fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
     for step in ready.own_steps() {
+        // The contract's attempt limit where nothing is set, and a limit of our own.
+        let limits = [(attempts(&ready.case.steps[step].tool), false), (1, true)];
         for site in SITES {
-            for (limit, set) in LIMITS {
+            for (limit, set) in limits {
                 all.push(scenario(ready, CrashPoint::new(site, step), limit, set));
             }
         }

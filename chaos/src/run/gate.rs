@@ -127,7 +127,7 @@ fn never_hit(lab: &Lab, prepared: &[Arc<Prepared>]) -> Vec<String> {
             missing.push(format!("never hit: the declared point `{}` of a {}", site.site, site.scope));
         }
     }
-    for tool in &inventory.tools {
+    for tool in inventory.tools.iter().filter(|tool| tool.example.needs.is_none()) {
         for site in &tool.crash_points {
             if !hit.get(site).is_some_and(|tools| tools.contains(tool.name.as_str())) {
                 missing.push(format!("never hit: the point `{site}` that `{}` declares", tool.name));
@@ -150,7 +150,7 @@ fn without_control(lab: &Lab, prepared: &[Arc<Prepared>], controls: &[ControlRep
         .iter()
         .flat_map(|ready| &ready.case.steps)
         .map(|step| step.tool.as_str())
-        .chain(lab.target.inventory.iter().flat_map(|i| &i.tools).map(|tool| tool.name.as_str()))
+        .chain(lab.target.examples.iter().filter_map(|case| case.example_of.as_deref()))
         .filter(|tool| lab.target.has_effect(tool))
         .collect();
     let bites = |tool: &str| controls.iter().any(|c| c.tool == tool && c.must_bite && c.bit);

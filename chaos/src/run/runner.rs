@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::agent::live;
 use crate::agent::process::now;
+use crate::agent::target::ToolFacts;
 use crate::case::plan::PlanCase;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
@@ -411,7 +412,11 @@ fn spread<T>(all: Vec<T>) -> Vec<T> {
 /// What an agent need not offer, and what the lab leaves out where it does not.
 fn missing(lab: &Lab) -> Vec<String> {
     let by_inventory = "the tools' own examples and the control by keys, because the agent has no `tools --json`";
-    lab.target.inventory.is_none().then(|| by_inventory.to_owned()).into_iter().collect()
+    let Some(inventory) = &lab.target.inventory else { return vec![by_inventory.to_owned()] };
+    let needs = |tool: &ToolFacts| {
+        Some(format!("the example of `{}`, because it needs {}", tool.name, tool.example.needs.as_ref()?))
+    };
+    inventory.tools.iter().filter_map(needs).collect()
 }
 
 fn speed(methods: &[MethodReport]) -> Option<f64> {

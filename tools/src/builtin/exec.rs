@@ -10,8 +10,9 @@ use store::{CrashSite, limits};
 
 use crate::attempt::{Backoff, Probe};
 use crate::error::ToolError;
+use crate::key::key_of;
 use crate::process::{End, Ended, Launch, end_former, note, run};
-use crate::schema::{Field, Form, Kind, is_template};
+use crate::schema::{Field, Form, Kind, has_nul, is_template};
 use crate::tool::{Effect, Example, Input, Spec, Tool, ToolContext};
 
 pub(super) struct Exec;
@@ -189,7 +190,7 @@ fn launch<'a>(ctx: &ToolContext<'_>, input: Input<'_>, field: &str) -> Result<La
     if !folder.is_dir() {
         return Err(ToolError::permanent(format!("there is no folder {}", folder.display())));
     }
-    let key = key(ctx, input);
+    let key = key_of(ctx, input);
     let (task, step) = (ctx.key.task().as_str(), ctx.key.step());
     let attempt = ctx.attempt.number;
     let mut environment = ctx.world.programs.environment.clone();
@@ -223,12 +224,6 @@ fn absolute(ctx: &ToolContext<'_>, path: &Path) -> Result<PathBuf, ToolError> {
     let path = ctx.world.at(path);
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
     std::path::absolute(path).map_err(|error| ToolError::step(format!("cannot find {}: {error}", path.display())))
-}
-
-/// The key that names the effect; in the negative control each attempt has its own.
-fn key(ctx: &ToolContext<'_>, input: Input<'_>) -> String {
-    let key = input.0.get("key").and_then(Value::as_str).map_or_else(|| ctx.key.to_string(), str::to_owned);
-    if ctx.world.unsafe_effects { format!("{key}.{}", std::process::id()) } else { key }
 }
 
 fn variables(ctx: &ToolContext<'_>, input: Input<'_>) -> Result<Vec<(OsString, OsString)>, ToolError> {
@@ -309,15 +304,5 @@ fn printed(ended: &Ended, text: bool) -> Result<Map<String, Value>, String> {
         },
         Ok(other) => Err(format!("what it printed is {}, not a JSON object", codec::kind_of(&other))),
         Err(why) => Err(format!("what it printed is not JSON: {why}")),
-    }
-}
-
-/// Databases cut a text there.
-fn has_nul(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains('\0'),
-        Value::Array(items) => items.iter().any(has_nul),
-        Value::Object(fields) => fields.iter().any(|(name, value)| name.contains('\0') || has_nul(value)),
-        _ => false,
     }
 }

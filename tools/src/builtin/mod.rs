@@ -4,6 +4,7 @@ mod count_words;
 mod echo;
 mod exec;
 mod fetch;
+mod http;
 mod summarize;
 mod write_artifact;
 
@@ -18,6 +19,7 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(echo::Echo),
         Arc::new(exec::Exec),
         Arc::new(fetch::Fetch),
+        Arc::new(http::Http),
         Arc::new(summarize::Summarize),
         Arc::new(write_artifact::WriteArtifact),
     ]

@@ -74,7 +74,7 @@ fn ask(server: &Ollama, text: &str, stop: &Stop) -> Result<String, ToolError> {
         .proxy(None)
         .max_redirects(0)
         .build();
-    let http = http::agent(config, stop);
+    let http = http::agent(config, stop, &http::Wire::default());
     let prompt = format!("Summarize the following notes in at most three short lines.\n\n{text}");
     let request = json!({ "model": server.model, "prompt": prompt, "stream": false });
     let mut response = http.post(&url).send_json(&request).map_err(|error| failed(reason(&error, server)))?;
