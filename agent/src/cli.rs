@@ -129,6 +129,8 @@ enum Command {
     Rebind(Rebind),
     /// List the tools that plans may call, and the crash points.
     Tools {
+        /// Only this one, with all its fields and an example plan.
+        name: Option<String>,
         /// As JSON, with schemas and examples.
         #[arg(long)]
         json: bool,
@@ -304,7 +306,7 @@ impl Cli {
                 commands::rebind(db, task_id, moves)
             }
             Command::Retry { task_id } => commands::retry(db, task_id),
-            Command::Tools { json } => commands::tools(*json),
+            Command::Tools { name, json } => commands::tools(name.as_deref(), *json),
             Command::Stderr { task_id, step } => commands::stderr(db, task_id, *step),
             Command::Keeper => commands::keeper(),
             Command::Backup { file } => commands::backup(db, file),

@@ -79,6 +79,7 @@ impl Config {
                 folder: PathBuf::new(),
                 environment: passed(),
             },
+            database: PathBuf::new(),
         };
         let settings = Settings {
             world,

@@ -69,7 +69,7 @@ pub(crate) fn bind(
     // What people read is as short as what they wrote, as long as they stand where they wrote it.
     let home = if home == here { PathBuf::new() } else { home };
     let programs = Programs { folder: attempts(db), ..world.programs.clone() };
-    Ok(Bound { world: World { home, moved, programs, ..world.clone() }, keep })
+    Ok(Bound { world: World { home, moved, programs, database: db.to_owned(), ..world.clone() }, keep })
 }
 
 /// The home of a task that is created here, as it is stored.

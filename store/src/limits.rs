@@ -79,3 +79,6 @@ pub const HTTP_BODY_BYTES: u64 = 16 << 20;
 
 /// How long a request may take where its plan does not say.
 pub const HTTP_TIME: Duration = Duration::from_secs(60);
+
+/// Most files that a step may list.
+pub const LISTED_FILES: usize = 100_000;

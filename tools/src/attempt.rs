@@ -56,7 +56,7 @@ pub enum Pause {
         show: Value,
         /// When the question is withdrawn.
         expires: Option<Due>,
-        /// What the answer must be, as a JSON Schema.
+        /// What the answer must be, as a JSON Schema, where not every answer will do.
         schema: Option<Value>,
     },
 }

@@ -1,6 +1,10 @@
-//! Lengths of time, as plans spell them.
+//! Times and lengths of time, as plans spell them.
 
 use std::time::Duration;
+
+use store::model::Timestamp;
+
+use crate::attempt::Due;
 
 /// Longest length: a hundred years.
 const MAX_SECONDS: u64 = 100 * 366 * 86_400;
@@ -22,6 +26,22 @@ pub fn parse_length(text: &str) -> Option<Duration> {
         _ => return None,
     };
     (length <= Duration::from_secs(MAX_SECONDS)).then_some(length)
+}
+
+/// What a time must be.
+pub const TIME: &str = "a time such as 2026-12-24T18:00:00Z";
+
+/// A time as RFC 3339 has it, with its offset. None where it is not one.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<Timestamp> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Some(Timestamp::from_micros(time.as_microsecond()))
+}
+
+/// A time, or a length of time from now on. None where it is neither.
+#[must_use]
+pub fn parse_due(text: &str) -> Option<Due> {
+    parse_length(text).map(Due::After).or_else(|| parse_time(text).map(Due::At))
 }
 
 #[cfg(test)]
@@ -46,6 +66,17 @@ mod tests {
             ["", "5", "s", "-1s", "+1s", "1.5h", "5 m", " 5m", "5m ", "5M", "5min", "1h30m", "99999999999999999d"]
         {
             assert_eq!(parse_length(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_has_its_offset() {
+        let at = |micros| Some(Timestamp::from_micros(micros));
+        assert_eq!(parse_time("1970-01-01T00:00:01Z"), at(1_000_000));
+        assert_eq!(parse_time("1970-01-01T01:00:00.5+01:00"), at(500_000));
+        assert_eq!(parse_due("5s"), Some(Due::After(Duration::from_secs(5))));
+        for text in ["", "1970-01-01", "1970-01-01T00:00:01", "tomorrow", "5"] {
+            assert_eq!(parse_due(text), None, "{text}");
         }
     }
 }

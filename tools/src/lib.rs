@@ -33,7 +33,7 @@ pub use attempt::{Attempt, Audit, Backoff, Due, Keep, Pause, Probe};
 pub use check::{PlanCheck, check_input, check_output, check_plan, named_steps};
 pub use durable::{PublishError, make_folder, sync_folder, sync_folder_of_others};
 pub use error::ToolError;
-pub use length::{LENGTH, parse_length};
+pub use length::{LENGTH, TIME, parse_due, parse_length, parse_time};
 pub use process::{keeper, stderr_files};
 pub use publish::{Publication, PublishSites, Published, publish};
 pub use registry::Registry;

@@ -73,7 +73,7 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     /// See [`ToolError`].
-    fn sweep(&self, _ctx: &ToolContext<'_>) -> Result<(), ToolError> {
+    fn sweep(&self, _ctx: &ToolContext<'_>, _input: Input<'_>) -> Result<(), ToolError> {
         Ok(())
     }
 

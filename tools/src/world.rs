@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use store::files::folder_of;
+
 use crate::address::Address;
 use crate::secrets::Secrets;
 
@@ -24,6 +26,8 @@ pub struct World {
     pub secrets: Secrets,
     /// How programs are started.
     pub programs: Programs,
+    /// The database; empty where there is none.
+    pub database: PathBuf,
 }
 
 /// How programs are started.
@@ -51,6 +55,20 @@ impl World {
     #[must_use]
     pub fn at(&self, path: &Path) -> PathBuf {
         self.home.join(path)
+    }
+
+    /// Whether a path leads to the database, or to what stands beside it under its name.
+    #[must_use]
+    pub fn is_of_database(&self, path: &Path) -> bool {
+        let Some(database) = self.database.file_name() else { return false };
+        let folder = |path: &Path| folder_of(path).canonicalize().ok();
+        let beside = folder(&self.database);
+        let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        // What is not there yet is judged by the folder that it would be in, and so is each folder above it.
+        place.ancestors().any(|place| {
+            let name = place.file_name().unwrap_or_default().as_encoded_bytes();
+            name.starts_with(database.as_encoded_bytes()) && folder(place) == beside
+        })
     }
 
     /// Where a path leads from which a step reads.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use store::CrashSite;
 use store::crash::{RUN_SITES, STEP_SITES};
-use tools::{Spec, schema_of};
+use tools::{Backoff, Effect, Field, Registry, Spec, schema_of};
 
 use super::Parts;
 
@@ -54,21 +54,30 @@ struct Example<'a> {
     needs: Option<&'a str>,
 }
 
-pub(crate) fn tools(json: bool) -> Result<Exit, Failure> {
+pub(crate) fn tools(name: Option<&str>, json: bool) -> Result<Exit, Failure> {
     let mut out = Output::new();
     let all = Parts::right().tools;
-    if json {
+    if let Some(name) = name {
+        let spec = all.find(name).map(|tool| tool.spec()).ok_or_else(|| no_such(all, name))?;
+        if json {
+            out.pretty(&describe(spec)?)?;
+        } else {
+            explain(&mut out, spec)?;
+        }
+    } else if json {
         let tools = all.iter().map(|tool| describe(tool.spec())).collect::<Result<_, _>>()?;
         let (crash_points, further_crash_points) = (sites(STEP_SITES, RUN_SITES), further_sites());
         out.pretty(&Inventory { schema: 1, crash_points, further_crash_points, tools })?;
     } else {
         let rows = all.iter().map(|tool| {
             let spec = tool.spec();
-            let input: Vec<_> =
-                spec.input.iter().map(|field| format!("{}: {}", field.name, field.kind.words())).collect();
+            let optional = |field: &Field| if field.required { "" } else { "?" };
+            let input: Vec<_> = spec.input.iter().map(|field| format!("{}{}", field.name, optional(field))).collect();
             vec![spec.name.clone(), spec.effect.as_str().to_owned(), input.join(", "), spec.about.clone()]
         });
         out.line(&table(&["TOOL", "EFFECT", "INPUT", "WHAT IT DOES"], rows))?;
+        out.line("")?;
+        out.line("`agent tools NAME` says all of one tool, with an example.")?;
         out.line("")?;
         out.line(&format!("Crash points of every step: {}", names(STEP_SITES)))?;
         out.line(&format!("Crash points outside steps: {}", names(RUN_SITES)))?;
@@ -82,6 +91,56 @@ pub(crate) fn tools(json: bool) -> Result<Exit, Failure> {
     }
     out.finish()?;
     Ok(Exit::Done)
+}
+
+fn no_such(all: &Registry, name: &str) -> Failure {
+    let known: Vec<_> = all.iter().map(|tool| tool.spec().name.as_str()).collect();
+    Failure::new(Exit::Usage, format!("there is no tool `{name}`; there are {}", known.join(", ")))
+}
+
+/// All of one tool, for people.
+fn explain(out: &mut Output, spec: &Spec) -> Result<(), Failure> {
+    out.line(&format!("{}: {}", spec.name, spec.about))?;
+    out.line("")?;
+    out.line(&format!("Effect: at most {}: {}.", spec.effect, after_a_crash(spec.effect)))?;
+    if let Some(Backoff { max_attempts, first, longest }) = spec.retry {
+        let (first, longest) = (first.as_secs(), longest.as_secs());
+        out.line(&format!(
+            "Tried again where that may help: {max_attempts} attempts, after {first} s at first, {longest} s at most."
+        ))?;
+    }
+    for (title, fields) in [("INPUT", &spec.input), ("OUTPUT", &spec.output)] {
+        out.line("")?;
+        let rows = fields.iter().map(|field| {
+            let needed = if field.required { "" } else { "optional" };
+            vec![field.name.clone(), needed.to_owned(), field.kind.words(), field.about.clone()]
+        });
+        out.line(&table(&[title, "", "WHAT", "WHAT IT MEANS"], rows))?;
+    }
+    if spec.open {
+        out.line("(and whatever further fields it has)")?;
+    }
+    out.line("")?;
+    let needs = spec.example.needs.map(|needs| format!(" (it needs {needs})")).unwrap_or_default();
+    out.line(&format!("Example{needs}:"))?;
+    out.pretty(&describe(spec)?.example.plan)?;
+    for (name, text) in &spec.example.files {
+        out.line("")?;
+        out.line(&format!("with {name}:"))?;
+        text.lines().try_for_each(|line| out.line(&format!("    {line}")))?;
+    }
+    Ok(())
+}
+
+fn after_a_crash(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Pure => "it changes nothing, and is run again after a crash",
+        Effect::Keyed => "it is run again after a crash with the same key, and has its effect once",
+        Effect::Verifiable => {
+            "after a crash it is asked whether its effect has happened; where nobody can say, in doubt"
+        }
+        Effect::Once => "after a crash it may end in doubt, unless the input makes it less (docs/effects.md)",
+    }
 }
 
 /// What a run must have to pass them, those within steps, those outside.

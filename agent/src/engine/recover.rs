@@ -6,7 +6,7 @@ use store::crash::{RECOVER_SWEPT, RUN_STARTED};
 use store::limits;
 use store::machine::Command;
 use store::model::{Event, EventKind, Terms, codec};
-use tools::{Attempt, Engine, ToolContext};
+use tools::{Attempt, Engine, Input, ToolContext};
 
 use super::prepared::Prepared;
 use super::{EngineError, Remark, Runner};
@@ -57,7 +57,9 @@ impl Runner<'_, '_> {
         let (key, crash) = (self.key(step), self.crash.scope(Some(step)));
         let attempt = Attempt { number: current.attempts, repeated: true, ..Attempt::first(current.effect()) };
         let (world, outputs, stop) = (&self.settings.world, &prepared.outputs, self.stop);
-        let swept = prepared.tool.sweep(&ToolContext { key: &key, world, outputs, crash, stop, attempt });
+        let swept = prepared
+            .tool
+            .sweep(&ToolContext { key: &key, world, outputs, crash, stop, attempt }, Input(&prepared.input));
         swept.map_err(|source| EngineError::Tool { step, source })
     }
 

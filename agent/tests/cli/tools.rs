@@ -87,3 +87,15 @@ fn the_table_for_people_names_every_tool_and_point() {
         assert!(table.contains(name.as_str().unwrap()), "{name}");
     }
 }
+
+#[test]
+fn all_of_one_tool_is_told_with_an_example_that_can_be_used() {
+    let lab = Lab::new();
+    let told = lab.agent(["tools", "exec"]).exits(0).stdout;
+    for word in ["at most once", "6 attempts", "command", "optional", "Example:", "with file_note.sh:"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    let one = lab.agent(["tools", "--json", "sleep"]).exits(0).json();
+    assert_eq!((&one["name"], &one["effect"]), (&Value::from("sleep"), &Value::from("pure")));
+    lab.agent(["tools", "shout"]).fails(64).says("there is no tool `shout`; there are approval, ");
+}

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Baseline, Evidence};
 use crate::look::tables::{EventRow, Tables};
@@ -50,26 +52,42 @@ fn replay_complaints(tables: &Tables) -> Vec<String> {
 
 impl Told {
     fn take(&mut self, event: &EventRow) {
+        let says = |field: &str| serde_json::from_str::<Value>(&event.data).unwrap_or_default()[field].clone();
         match event.kind.as_str() {
             "task_created" => self.task = "pending",
             "task_done" => self.task = "done",
+            "task_cancelled" => self.task = "cancelled",
             "step_started" => {
                 self.task = "running";
                 self.set(event, "running");
             }
             "step_finished" => self.set(event, "done"),
-            "step_recovered" | "step_error" | "step_released" => self.set(event, "pending"),
+            "step_skipped" => self.goes_on(event, "skipped"),
+            "step_failed" => self.goes_on(event, "failed"),
+            "step_error" if says("retry_at").is_number() => self.both(event, "waiting"),
+            "step_recovered" | "step_error" | "step_released" | "answer_given" => self.goes_on(event, "pending"),
+            "step_waiting" => self.both(event, "waiting"),
+            "step_in_doubt" => self.both(event, "in_doubt"),
+            "doubt_resolved" if says("word") == "happened" => self.goes_on(event, "done"),
+            "doubt_resolved" => self.goes_on(event, "pending"),
             "completion_started" => self.task = "running",
-            "task_failed" => {
-                self.task = "failed";
-                self.set(event, "failed");
-            }
-            "task_retried" => {
-                self.task = "pending";
-                self.set(event, "pending");
-            }
+            "task_failed" => self.both(event, "failed"),
+            "task_retried" => self.both(event, "pending"),
             _ => {}
         }
+    }
+
+    fn both(&mut self, event: &EventRow, status: &'static str) {
+        self.task = status;
+        self.set(event, status);
+    }
+
+    /// A task whose step no longer waits, and is not started yet, is as one that has not begun.
+    fn goes_on(&mut self, event: &EventRow, status: &'static str) {
+        if matches!(self.task, "waiting" | "in_doubt") {
+            self.task = "pending";
+        }
+        self.set(event, status);
     }
 
     fn set(&mut self, event: &EventRow, status: &'static str) {
@@ -119,6 +137,25 @@ mod tests {
         breaks(NAME, &story, "step 1 of t1 is running, replayed it is pending");
         story.after(0).tables.steps[1].status = "pending".to_owned();
         holds(NAME, &story);
+    }
+
+    #[test]
+    fn a_step_that_waits_does_so_in_the_tables_too() {
+        for (kind, data, status) in [
+            ("step_waiting", r#"{"for":"time","until":9.5}"#, "waiting"),
+            ("step_error", r#"{"error":"busy","retry_at":9.5}"#, "waiting"),
+            ("step_in_doubt", r#"{"known":"nothing"}"#, "in_doubt"),
+        ] {
+            let mut story = Story::killed_at("before_effect:1");
+            let left = story.after(0);
+            let mut event = left.tables.events[left.tables.events.len() - 1].clone();
+            (event.seq, event.kind, event.data) = (event.seq + 1, kind.to_owned(), data.to_owned());
+            left.tables.events.push(event);
+            breaks(NAME, &story, &format!("step 1 of t1 is running, replayed it is {status}"));
+            let tables = &mut story.after(0).tables;
+            (tables.tasks[0].status, tables.steps[1].status) = (status.to_owned(), status.to_owned());
+            holds(NAME, &story);
+        }
     }
 
     #[test]

@@ -136,6 +136,12 @@ impl IdempotencyKey {
         self.step
     }
 
+    /// Negative control only: whether the key changes with the attempt.
+    #[must_use]
+    pub fn is_of_one_attempt(&self) -> bool {
+        self.attempt.is_some()
+    }
+
     /// The key as a file name without extension; see [`TaskId::file_stem`].
     #[must_use]
     pub fn file_stem(&self) -> String {

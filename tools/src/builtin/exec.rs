@@ -171,7 +171,7 @@ impl Tool for Exec {
         }
     }
 
-    fn sweep(&self, ctx: &ToolContext<'_>) -> Result<(), ToolError> {
+    fn sweep(&self, ctx: &ToolContext<'_>, _input: Input<'_>) -> Result<(), ToolError> {
         end_former(&note(ctx))
     }
 }

@@ -76,7 +76,7 @@ impl Tool for WriteArtifact {
         Ok(output(&given.join(name), published))
     }
 
-    fn sweep(&self, ctx: &ToolContext<'_>) -> Result<(), ToolError> {
+    fn sweep(&self, ctx: &ToolContext<'_>, _input: Input<'_>) -> Result<(), ToolError> {
         Ok(sweep_temporaries(&ctx.world.at(&ctx.world.artifacts), &ctx.key.file_stem())?)
     }
 

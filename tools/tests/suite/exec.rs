@@ -308,7 +308,8 @@ fn a_program_never_acts_once_its_attempt_was_swept(#[case] script: &str) {
         }
         agent.kill().unwrap();
         agent.wait().unwrap();
-        with(&world, Attempt::first(Effect::Once), &Stop::default(), |tool, ctx| tool.sweep(ctx)).unwrap();
+        with(&world, Attempt::first(Effect::Once), &Stop::default(), |tool, ctx| tool.sweep(ctx, Input(&Map::new())))
+            .unwrap();
         assert_eq!(names(&world.programs.folder), [""; 0], "the proof is there");
         std::thread::sleep(Duration::from_millis(1300));
         assert!(!folder.path().join("late").exists(), "{held}");

@@ -5,6 +5,7 @@
 mod catalogue;
 mod exec;
 mod fetch;
+mod files;
 mod http;
 mod publish;
 mod summarize;

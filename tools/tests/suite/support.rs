@@ -48,6 +48,7 @@ pub(crate) fn world(folder: &Path) -> World {
             folder: folder.join("attempts"),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         },
+        database: folder.join("state.db"),
     }
 }
 

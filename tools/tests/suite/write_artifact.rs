@@ -102,7 +102,7 @@ fn a_sweep_of_the_step_removes_its_leftovers_only() {
         stop: &Stop::default(),
         attempt: Attempt::first(Effect::Keyed),
     };
-    tools::Registry::builtin().find("write_artifact").unwrap().sweep(&ctx).unwrap();
+    tools::Registry::builtin().find("write_artifact").unwrap().sweep(&ctx, Input(&object(from_0()))).unwrap();
     assert_eq!(names(&world.artifacts), [".t1-1.999999.tmp", "t1-2.md"]);
 }
 
