@@ -131,7 +131,8 @@ impl Scenario {
             title: self.title.clone(),
             schedule: self.schedule.to_string(),
             replay: replay(subject),
-            duration_s: begin.elapsed().as_secs_f64(),
+            // Microseconds: what is finer is noise, and noise is long.
+            duration_s: begin.elapsed().as_micros() as f64 / 1e6,
             verdict: played.verdict(),
             checked: played.checked,
             cycles: played.cycles,

@@ -20,6 +20,23 @@ pub(super) struct Cause<'a> {
     pub(super) follows: Vec<(&'a str, usize)>,
 }
 
+impl Cause<'_> {
+    /// How many scenarios failed of it, and of which methods they are: `3 scenarios: points 2, exhaust 1`.
+    pub(super) fn places(&self) -> String {
+        format!("{}: {}", phrase::counted(self.count, "scenario"), listed(&self.methods))
+    }
+
+    /// What else these scenarios violate: `with it: effect_once 2`; none where that is nothing.
+    pub(super) fn with_it(&self) -> Option<String> {
+        (!self.follows.is_empty()).then(|| format!("with it: {}", listed(&self.follows)))
+    }
+}
+
+fn listed(counts: &[(&str, usize)]) -> String {
+    let told = counts.iter().map(|(name, count)| format!("{name} {}", phrase::number(*count)));
+    told.collect::<Vec<_>>().join(", ")
+}
+
 /// The causes of all failures: violations first, of these the one that most scenarios failed of.
 pub(super) fn causes(report: &RunReport) -> Vec<Cause<'_>> {
     let mut groups: Vec<(String, Vec<&ScenarioReport>)> = Vec::new();

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::causes::causes;
 use super::matrix::{Letter, Matrix, legend};
 use super::model::{Conclusion, ControlReport, MethodReport, RunReport, ScenarioReport, VerdictKind};
 use super::phrase::{self, number, shortened};
@@ -12,7 +13,7 @@ use crate::error::LabError;
 const MAX_BYTES: usize = 2_900_000;
 /// How many squares pairs of kills may have; a real run has some two thousand.
 const MAX_PAIRS: usize = 10_000;
-/// How many failed scenarios are open and come with a table of their events.
+/// How many causes are open and come with a table of their events.
 const MAX_OPEN: usize = 20;
 
 /// How much is told of each scenario.
@@ -67,8 +68,9 @@ struct Page<'a> {
     tone: &'static str,
     sentence: String,
     facts: Vec<(&'static str, String)>,
+    /// One scenario for each cause, the simplest.
     failures: Vec<Card<'a>>,
-    /// Failures after [`MAX_OPEN`].
+    /// The scenarios that failed of the same, and causes after [`MAX_OPEN`].
     more: Vec<Card<'a>>,
     properties: Vec<(&'a str, usize)>,
     legend: Vec<Letter>,
@@ -86,6 +88,8 @@ struct Card<'a> {
     scenario: &'a ScenarioReport,
     letter: Letter,
     open: bool,
+    /// How many scenarios failed of the same, where it stands for them.
+    cause: Option<String>,
     findings: Vec<Why<'a>>,
     timeline: Option<Timeline>,
 }
@@ -113,9 +117,19 @@ struct Group<'a> {
 
 impl<'a> Page<'a> {
     fn new(report: &'a RunReport, detail: Detail) -> Self {
-        let failures = phrase::failures(report).into_iter().enumerate();
-        let cards = failures.map(|(i, (number, it))| Card::new(number, it, detail, i < MAX_OPEN));
-        let (failures, more) = cards.partition(|card| card.open);
+        let causes = causes(report);
+        let of = |scenario: &ScenarioReport| causes.iter().position(|cause| cause.simplest.id == scenario.id);
+        let cards = phrase::failures(report).into_iter().map(|(number, scenario)| {
+            let place = of(scenario).filter(|place| *place < MAX_OPEN);
+            let told = place.map(|place| &causes[place]).map(|cause| {
+                let follows = cause.with_it().map_or(String::new(), |follows| format!("; {follows}"));
+                format!("failed in {}{follows}", cause.places())
+            });
+            (place, Card { cause: told, ..Card::new(number, scenario, detail, place.is_some()) })
+        });
+        let (mut failures, more): (Vec<_>, Vec<_>) = cards.partition(|(place, _)| place.is_some());
+        failures.sort_by_key(|(place, _)| *place);
+        let [failures, more] = [failures, more].map(|cards| cards.into_iter().map(|(_, card)| card).collect());
         let steps = Matrix::of_steps(report);
         Self {
             report,
@@ -163,6 +177,7 @@ impl<'a> Card<'a> {
                 VerdictKind::Violated => Letter::Violated,
             },
             open,
+            cause: None,
             findings: findings.collect(),
             timeline: (detail > Detail::Bare).then(|| Timeline::of(&scenario.timeline)).flatten(),
         }

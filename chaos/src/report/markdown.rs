@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use super::causes::{Cause, causes};
 use super::matrix::{Letter, Matrix, legend, side_by_side};
-use super::model::{RunReport, ScenarioReport, VerdictKind};
+use super::model::{RunReport, VerdictKind};
 use super::phrase::{self, number, shortened};
 
-/// How many failed scenarios are told; a job summary may have one megabyte.
+/// How many causes are told; a job summary may have one megabyte.
 const MAX_TOLD: usize = 50;
 /// Lines, and characters in a line, of one finding.
 const WHY: (usize, usize) = (20, 400);
@@ -34,15 +35,18 @@ fn failures(text: &mut String, report: &RunReport) {
         let counts: Vec<_> = counts.map(|(name, count)| format!("{} {}", code(name), number(count))).collect();
         let _ = writeln!(text, "Failed scenarios by property: {}\n", counts.join(", "));
     }
-    for (i, (_, scenario)) in failed.iter().take(MAX_TOLD).enumerate() {
-        failure(text, scenario, i < 3);
+    let causes = causes(report);
+    for (i, cause) in causes.iter().take(MAX_TOLD).enumerate() {
+        failure(text, cause, i < 3);
     }
-    if failed.len() > MAX_TOLD {
-        let _ = writeln!(text, "… and {} more failed scenarios.\n", number(failed.len() - MAX_TOLD));
+    if causes.len() > MAX_TOLD {
+        let _ = writeln!(text, "… and {} more causes.\n", number(causes.len() - MAX_TOLD));
     }
 }
 
-fn failure(text: &mut String, scenario: &ScenarioReport, open: bool) {
+/// A cause, told by its simplest scenario.
+fn failure(text: &mut String, cause: &Cause<'_>, open: bool) {
+    let scenario = cause.simplest;
     let mark = match scenario.verdict {
         VerdictKind::Violated => Letter::Violated,
         VerdictKind::NotReached => Letter::NotReached,
@@ -56,6 +60,8 @@ fn failure(text: &mut String, scenario: &ScenarioReport, open: bool) {
         let _ = writeln!(text, "{word} {}:\n", code(&finding.property));
         text.push_str(&fenced(&shortened(&finding.why, WHY.0, WHY.1)));
     }
+    let follows = cause.with_it().map_or(String::new(), |follows| format!("; {follows}"));
+    let _ = writeln!(text, "Failed in {}.\n", html(&format!("{}{follows}", cause.places())));
     let _ = writeln!(text, "Again:\n\n{}</details>\n", fenced(&scenario.replay));
 }
 

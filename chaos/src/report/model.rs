@@ -110,7 +110,8 @@ pub struct ScenarioReport {
     pub title: String,
     /// The kill schedule in its one-line form, `none` where nothing is killed.
     pub schedule: String,
-    /// The whole command that plays this scenario again.
+    /// The whole command that plays this scenario again; empty where it held as others of its kind did.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub replay: String,
     /// Wall time of the scenario.
     pub duration_s: f64,
@@ -121,17 +122,21 @@ pub struct ScenarioReport {
     /// Kills that hit and were followed by a resume.
     pub cycles: u64,
     /// Only what did *not* hold, worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
     /// A fact worth telling although all is well, e.g. that the second kill is unreachable by design because its step
     /// was committed before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Its place in the matrix of points x steps: the point of the *first* kill. `None` where the scenario is not about
     /// a point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<Cell>,
-    /// Every process of the scenario, in the order in which they began.
+    /// Every process of the scenario, in the order in which they began; of those that held, one of each kind has it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<RunTimeline>,
     /// For a power cut that lost something, what lay on the disk.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskReport>,
 }
 
@@ -142,8 +147,18 @@ pub struct Cell {
     pub site: String,
     /// The step, `None` for a point of the run itself.
     pub step: Option<usize>,
-    /// Which pass of that site in one process, from 1.
+    /// Which pass of that site in one process, from 1, which is not written out.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
     pub hit: u32,
+}
+
+fn first() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_first(hit: &u32) -> bool {
+    *hit == 1
 }
 
 /// One process of a scenario.

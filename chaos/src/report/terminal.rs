@@ -99,17 +99,12 @@ fn told_once(cause: &Cause<'_>) -> String {
     let Finding { property, verdict, why } = cause.finding;
     let (letter, style) = badge(*verdict);
     let word = phrase::verdict(*verdict);
-    let of = |list: &[(&str, usize)]| {
-        let told = list.iter().map(|(name, count)| format!("{} {}", harmless(name), number(*count)));
-        told.collect::<Vec<_>>().join(", ")
-    };
-    let scenarios = counted(cause.count, "scenario");
-    let mut text = format!("{style}{letter} {word} {property}{style:#} in {scenarios}: {}\n", of(&cause.methods));
+    let mut text = format!("{style}{letter} {word} {property}{style:#} in {}\n", harmless(&cause.places()));
     let why = harmless(&shortened(why.trim_end(), WHY.0, WHY.1)).replace('\n', "\n    ");
     let _ = writeln!(text, "  {BOLD}{}{BOLD:#}  {}", harmless(&cause.simplest.id), harmless(&cause.simplest.title));
     let _ = writeln!(text, "    {why}");
-    if !cause.follows.is_empty() {
-        let _ = writeln!(text, "  {DIM}with it: {}{DIM:#}", of(&cause.follows));
+    if let Some(follows) = cause.with_it() {
+        let _ = writeln!(text, "  {DIM}{}{DIM:#}", harmless(&follows));
     }
     let _ = writeln!(text, "  again: {}", harmless(&cause.simplest.replay));
     text

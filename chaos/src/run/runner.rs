@@ -347,6 +347,8 @@ impl<'a> Run<'a> {
             let known = |known: &ScenarioReport| known.method == done.report.method && known.plan == done.report.plan;
             if !failed(&done.report) && self.scenarios.iter().any(known) {
                 done.report.timeline.clear();
+                // Its id is enough to play it again.
+                done.report.replay.clear();
             }
             self.scenarios.push(done.report);
             self.controls.extend(done.control);
