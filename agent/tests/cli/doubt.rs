@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::journal::kinds;
@@ -46,6 +47,31 @@ fn a_killed_mail_is_in_doubt_until_a_person_says_what_happened() {
     assert_eq!(std::fs::read_to_string(lab.path("sent")).unwrap(), "sent\nsent\n", "as it was said");
     lab.agent(["verify"]).exits(0);
     assert_eq!(lab.agent(["list", "--waiting", "--json"]).exits(0).json()["waiting"], json!([]));
+}
+
+/// Each person is a process of their own: those of one process would share its locks.
+#[rstest]
+#[case(2)]
+#[case(16)]
+fn of_many_who_answer_at_once_one_is_heard(#[case] people: usize) {
+    let lab = Lab::new();
+    let step = json!({ "tool": "approval", "input": { "show": "Send it?" } });
+    lab.write("plan.json", json!({ "goal": "ask", "steps": [step] }).to_string());
+    lab.agent(["create", "t", "plan.json"]).exits(0);
+    lab.agent(["run", "t"]).exits(6).says("agent approve t 0");
+    let answer = |number: usize| match number % 2 {
+        0 => lab.call(["approve", "t", "0", "--answer", &number.to_string()]).start(),
+        _ => lab.call(["reject", "t", "0", "--why", "not me"]).start(),
+    };
+    let asked: Vec<_> = (0..people).map(answer).collect();
+    let heard: Vec<_> = asked.into_iter().map(|person| person.ended()).collect();
+    let (first, late): (Vec<_>, Vec<_>) = heard.into_iter().partition(|ran| ran.code == 0);
+    assert_eq!(first.len(), 1, "{first:?}");
+    for late in late {
+        late.fails(4).says("step 0");
+    }
+    assert_eq!(kinds(&lab.journal("t")).iter().filter(|kind| *kind == "answer_given:0").count(), 1);
+    lab.agent(["verify"]).exits(0);
 }
 
 /// What a stop cuts off has happened or not, and is not an error: the next run decides by the class.

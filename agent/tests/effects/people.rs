@@ -1,7 +1,5 @@
 //! What people answer, resolve, refuse and cancel.
 
-use std::sync::Barrier;
-
 use agent::{Exit, Says};
 use rstest::rstest;
 use serde_json::json;
@@ -44,35 +42,6 @@ fn what_is_refused_or_not_answered_in_time_fails() {
     assert_eq!(lab.run(), Exit::TaskFailed);
     assert_eq!(lab.kinds(), ["run_started", "step_waiting", "task_failed"]);
     assert_eq!(lab.last("task_failed")["reason"], "expired");
-    lab.is_sound();
-}
-
-/// An approval was used for what it was not given for.
-#[rstest]
-#[case(16)]
-fn of_many_who_answer_at_once_one_is_heard(#[case] people: usize) {
-    let lab = Lab::of("approval", []);
-    assert_eq!(lab.run(), Exit::Person);
-    let barrier = Barrier::new(people);
-    let heard: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..people)
-            .map(|number| {
-                let (lab, barrier) = (&lab, &barrier);
-                scope.spawn(move || {
-                    barrier.wait();
-                    let answer = number.to_string();
-                    lab.say("0", if number % 2 == 0 { Says::Approve(Some(&answer)) } else { Says::Reject })
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
-    assert_eq!(heard.iter().filter(|heard| heard.is_ok()).count(), 1, "{heard:?}");
-    for late in heard.into_iter().filter_map(Result::err) {
-        assert_eq!(late.exit(), Exit::Refused, "{late}");
-        assert!(late.to_string().contains("to step 0: seen"), "they are told the first one's word: {late}");
-    }
-    assert_eq!(lab.kinds().iter().filter(|kind| *kind == "answer_given").count(), 1);
     lab.is_sound();
 }
 
