@@ -254,7 +254,7 @@ fn a_database_behind_a_link_is_the_one_it_leads_to() {
     let holder = fs::File::open(lab.path("state.db.t1.lock")).unwrap();
     holder.lock().unwrap();
     lab.agent(["--db", "links/link.db", "run", "t1"]).fails(3);
-    drop(holder);
+    fixtures::unlock(holder);
     lab.agent(["--db", "links/link.db", "run", "t1"]).exits(0);
     assert_eq!(crate::lab::names(&lab.path("links")), ["link.db"]);
     assert_sound(&lab, "t1", None);

@@ -51,7 +51,7 @@ fn the_lock_is_a_flock_on_the_file_that_the_contract_names() {
     let before = lab.tree();
     lab.agent(["run", "t1"]).fails(3);
     assert_eq!(lab.tree(), before);
-    drop(holder);
+    fixtures::unlock(holder);
     lab.agent(["run", "t1"]).exits(0);
     assert!(path.exists(), "a lock file that were removed could be locked twice");
 }

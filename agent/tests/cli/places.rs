@@ -63,7 +63,7 @@ fn a_lock_file_that_can_only_be_read_can_be_locked() {
     let holder = fs::File::open(lab.path("state.db.t1.lock")).unwrap();
     holder.lock().unwrap();
     lab.call(["run", "t1"]).unprivileged().ran().fails(3);
-    drop(holder);
+    fixtures::unlock(holder);
     lab.call(["run", "t1"]).unprivileged().ran().exits(0);
     assert_sound(&lab, "t1", None);
 }

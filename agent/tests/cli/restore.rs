@@ -85,7 +85,7 @@ fn nothing_is_restored_under_a_run() {
     let lock = fs::File::open(lab.path("state.db.t1.lock")).unwrap();
     lock.lock().unwrap();
     lab.agent(["restore", "copy.db"]).fails(3);
-    drop(lock);
+    fixtures::unlock(lock);
     lab.agent(["restore", "copy.db"]).exits(0);
 }
 
