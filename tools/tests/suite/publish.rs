@@ -127,7 +127,7 @@ fn the_temporary_file_of_a_living_namesake_is_not_taken_from_it() {
     holder.lock().unwrap();
     assert_eq!(put(folder.path(), CONTENT).unwrap(), Published::New);
     assert!(theirs.exists());
-    fixtures::unlock(holder);
+    holder.unlock().unwrap();
     assert_eq!(put(folder.path(), CONTENT).unwrap(), Published::AlreadyThere);
     assert_eq!(names(folder.path()), ["t1-2.md"]);
 }

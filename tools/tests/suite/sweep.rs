@@ -29,7 +29,7 @@ fn what_a_living_process_holds_stays() {
     holder.lock().unwrap();
     sweep_temporaries(folder.path(), "t1-2").unwrap();
     assert!(path.exists());
-    fixtures::unlock(holder);
+    holder.unlock().unwrap();
     sweep_temporaries(folder.path(), "t1-2").unwrap();
     assert!(!path.exists(), "its holder is gone");
 }
