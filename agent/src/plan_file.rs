@@ -2,6 +2,7 @@
 //! lies in memory.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -10,9 +11,10 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 use store::limits;
-use store::model::{PlanReader, PlanSource, PlannedStep, ReadPlanError};
+use store::model::{PlanError, PlanReader, PlanSource, PlannedStep, ReadPlanError};
 use tools::{PlanCheck, Registry};
 
+use crate::engine;
 use crate::exit::{Exit, Failure};
 
 /// A plan that is in order.
@@ -43,12 +45,14 @@ impl PlanFile {
             return Err(bad(format!("more than {} bytes", limits::PLAN_FILE_BYTES)));
         }
         let mut reader = PlanReader::new(Content::of(&file));
-        let (mut check, mut count) = (PlanCheck::new(tools), 0);
+        let (mut check, mut count, mut ids) = (PlanCheck::new(tools), 0, HashSet::new());
         while let Some(step) = reader.next_step().map_err(|error| match error {
             ReadPlanError::Io(error) => unreadable(error),
             ReadPlanError::Plan(error) => bad(error.to_string()),
         })? {
             check.step(&step).map_err(|error| bad(error.to_string()))?;
+            settings(&step, tools, &mut ids)
+                .map_err(|why| bad(PlanError::whole(why).in_step(count, &step.tool).to_string()))?;
             count += 1;
         }
         let (goal, digest) = (reader.goal().to_owned(), reader.get_ref().digest());
@@ -63,6 +67,15 @@ impl PlanFile {
             Exit::NoInput,
             format!("the plan {shown}: {why} while it was being stored; nothing is stored"),
         ))
+    }
+}
+
+/// What a step says beside its tool and its input; `ids` are those of the steps before it.
+fn settings(step: &PlannedStep, tools: &Registry, ids: &mut HashSet<String>) -> Result<(), String> {
+    let Some(tool) = tools.find(&step.tool) else { return Ok(()) };
+    match engine::check_settings(step, tool.as_ref())? {
+        Some(id) if !ids.insert(id.to_owned()) => Err(format!("its id `{id}` is that of an earlier step")),
+        _ => Ok(()),
     }
 }
 

@@ -24,8 +24,8 @@ pub const ATTEMPTS: u32 = 3;
 /// How often the end of an attempt is written where the database has no room, or is busy: its effect has happened.
 pub const COMMIT_TRIES: u32 = 5;
 
-/// The pause between two of those.
-pub const COMMIT_PAUSE: Duration = Duration::from_millis(200);
+/// The pause before the second of those; each further one is four times as long.
+pub const COMMIT_PAUSE: Duration = Duration::from_millis(10);
 
 /// How long a person's command waits for the run that holds the task.
 pub const LOCK_WAIT: Duration = Duration::from_secs(10);

@@ -136,13 +136,14 @@ impl Runner<'_, '_> {
                 return self.fail(prepared, failure, false, None);
             }
         };
-        let (stop, mut tries) = (self.stop, 1);
+        let (stop, mut tries, mut pause) = (self.stop, 1, limits::COMMIT_PAUSE);
         let mut again = |error: &StoreError| {
             let passes = matches!(error.kind(), ErrorKind::Busy | ErrorKind::Full);
             tries += 1;
             let goes_on = passes && tries <= limits::COMMIT_TRIES && !stop.asked();
             if goes_on {
-                stop.sleep(limits::COMMIT_PAUSE);
+                stop.sleep(pause);
+                pause *= 4;
             }
             goes_on
         };

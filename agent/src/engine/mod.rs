@@ -31,7 +31,7 @@ pub(crate) use error::EngineError;
 pub(crate) use history::said;
 pub(crate) use observer::{Observer, ObserverError, Remark};
 pub(crate) use prepared::{Stored, preflight, stored_output};
-pub(crate) use rules::goes_on;
+pub(crate) use rules::{check as check_settings, goes_on};
 pub(crate) use run::{Ended, Outcome};
 pub(crate) use runner::Runner;
 pub use runner::Settings;

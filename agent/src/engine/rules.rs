@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use store::model::{Digest, Effect, IdempotencyKey, Timestamp};
+use store::model::{Digest, Effect, IdempotencyKey, PlannedStep, Timestamp};
 use store::{StepRow, limits};
 use tools::{Backoff, Tool};
 
@@ -30,20 +30,29 @@ impl Rules {
     /// # Errors
     /// The stored settings make no sense to this program, one line.
     pub(crate) fn of(step: &StepRow, tool: &dyn Tool, said: Option<u32>) -> Result<Self, String> {
+        Self::read(step.settings.as_ref(), &step.input, tool, said)
+    }
+
+    fn read(
+        settings: Option<&Map<String, Value>>,
+        input: &Map<String, Value>,
+        tool: &dyn Tool,
+        said: Option<u32>,
+    ) -> Result<Self, String> {
         let none = Map::new();
-        let settings = Settings(step.settings.as_ref().unwrap_or(&none));
+        let settings = Settings(settings.unwrap_or(&none));
         let own = tool.spec().retry;
         let retry = settings.retry(own)?;
         let named =
             settings.text("effect")?.map(str::parse::<Effect>).transpose().map_err(|error| error.to_string())?;
         let checked = settings.0.contains_key("check").then_some(Effect::Verifiable);
         Ok(Self {
-            effect: checked.or(named).unwrap_or_else(|| tool.effect(&step.input)),
+            effect: checked.or(named).unwrap_or_else(|| tool.effect(input)),
             max_attempts: match (settings.attempts()?, said, own) {
                 (Some(limit), _, _) | (None, Some(limit), _) => limit,
                 (None, None, own) => own.map_or(limits::ATTEMPTS, |own| own.max_attempts),
             },
-            goes_on: goes_on(step),
+            goes_on: settings.goes_on()?,
             timeout: settings.length("timeout")?,
             backoff: retry.or(own),
             by_plan: retry.is_some(),
@@ -79,6 +88,39 @@ impl Rules {
     }
 }
 
+/// Checks what a step of a new plan says beside its tool and its input; its id is given back, if it has one.
+///
+/// # Errors
+/// The first thing that makes no sense, one line.
+pub(crate) fn check<'a>(step: &'a PlannedStep, tool: &dyn Tool) -> Result<Option<&'a str>, String> {
+    let Some(settings) = &step.settings else { return Ok(None) };
+    let rules = Rules::read(Some(settings), &step.input, tool, None)?;
+    let asks = step.input.contains_key("check");
+    if rules.effect == Effect::Verifiable && tool.effect(&step.input) != Effect::Verifiable && !asks {
+        return Err("its setting `effect` is verifiable, and there is no `check` that could be asked".to_owned());
+    }
+    let settings = Settings(settings);
+    if let Some(retry) = settings.own()? {
+        let known = |name: &&String| RETRY.contains(&name.as_str());
+        if let Some(name) = retry.0.keys().find(|name| !known(name)) {
+            return Err(format!("its setting `retry` has `{name}`; there are {}", RETRY.join(", ")));
+        }
+    }
+    let id = settings.text("id")?;
+    match id {
+        Some(id) if !is_name(id) => Err(format!("its id `{id}` must be a letter, then letters, digits and `_`")),
+        id => Ok(id),
+    }
+}
+
+/// What `retry` may say.
+const RETRY: [&str; 3] = ["max_attempts", "backoff", "max_backoff"];
+
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain)
+}
+
 /// Whether the plan says that the task goes on where this step has failed for good.
 pub(crate) fn goes_on(step: &StepRow) -> bool {
     let said = step.settings.as_ref().and_then(|settings| settings.get("on_error"));
@@ -88,8 +130,16 @@ pub(crate) fn goes_on(step: &StepRow) -> bool {
 /// What a plan says of a step, as it is stored.
 struct Settings<'a>(&'a Map<String, Value>);
 
-impl Settings<'_> {
-    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+impl<'a> Settings<'a> {
+    fn goes_on(&self) -> Result<bool, String> {
+        match self.text("on_error")? {
+            None | Some("fail") => Ok(false),
+            Some("continue") => Ok(true),
+            Some(other) => Err(format!("its setting `on_error` is `{other}`; there are fail and continue")),
+        }
+    }
+
+    fn text(&self, name: &str) -> Result<Option<&'a str>, String> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -103,7 +153,7 @@ impl Settings<'_> {
         self.text(name)?.map(parsed).transpose()
     }
 
-    fn own(&self) -> Result<Option<Settings<'_>>, String> {
+    fn own(&self) -> Result<Option<Settings<'a>>, String> {
         match self.0.get("retry") {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(retry)) => Ok(Some(Settings(retry))),
@@ -170,11 +220,36 @@ mod tests {
             (json!({ "effect": "often" }), "often"),
             (json!({ "effect": 1 }), "`effect`"),
             (json!({ "timeout": "soon" }), "`timeout`"),
+            (json!({ "on_error": "go" }), "`on_error`"),
             (json!({ "retry": 3 }), "`retry`"),
             (json!({ "retry": { "max_attempts": 0 } }), "`max_attempts`"),
             (json!({ "retry": { "backoff": 1 } }), "`backoff`"),
         ] {
             let error = rules(settings, None).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_a_new_step_says_is_checked_and_its_id_is_given_back() {
+        let tools = Registry::builtin();
+        let check = |settings: Value| {
+            let Value::Object(settings) = settings else { unreachable!() };
+            let step = PlannedStep { settings: Some(settings), ..PlannedStep::new("echo", Map::new()) };
+            let tool = tools.find("echo").unwrap();
+            super::check(&step, tool.as_ref()).map(|id| id.map(str::to_owned))
+        };
+        assert_eq!(check(json!({ "id": "note_1", "retry": { "backoff": "1s" } })), Ok(Some("note_1".to_owned())));
+        assert_eq!(check(json!({ "on_error": "continue" })), Ok(None));
+        for (settings, says) in [
+            (json!({ "id": "1note" }), "must be a letter"),
+            (json!({ "id": "a-b" }), "must be a letter"),
+            (json!({ "id": 7 }), "`id`"),
+            (json!({ "retry": { "backof": "1s" } }), "`backof`"),
+            (json!({ "effect": "verifiable" }), "no `check`"),
+            (json!({ "timeout": "1y" }), "`timeout`"),
+        ] {
+            let error = check(settings).unwrap_err();
             assert!(error.contains(says), "{error}");
         }
     }

@@ -252,7 +252,7 @@ mod tests {
     #[case(r#"{"goal":"g","steps":[{"input":{}}]}"#, "step 0: field `tool`: missing")]
     #[case(r#"{"goal":"g","steps":[{"tool":"echo"}]}"#, "step 0 (echo): field `input`: missing")]
     #[case(r#"{"goal":"g","steps":[{"tool":"echo","input":[]}]}"#, "step 0 (echo): field `input`: must be an object")]
-    #[case(r#"{"goal":"g","steps":[{"tool":"echo","input":{},"id":1}]}"#, "step 0 (echo): field `id`: unknown")]
+    #[case(r#"{"goal":"g","steps":[{"tool":"echo","input":{},"ids":1}]}"#, "step 0 (echo): field `ids`: unknown")]
     fn a_bad_plan_is_refused_with_its_place(#[case] text: &str, #[case] says: &str) {
         let error = plan_from_json(text).expect_err("must be refused").to_string();
         assert!(error.contains(says), "{error}");

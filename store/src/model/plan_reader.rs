@@ -160,11 +160,18 @@ fn planned_step(index: u32, value: Value) -> Result<PlannedStep, PlanError> {
         Ok(other) => return Err(wrong_kind("input", "an object", &other).in_step(index, &tool)),
         Err(error) => return Err(error.in_step(index, &tool)),
     };
-    match step.keys().next() {
-        Some(field) => Err(PlanError::field(field, "unknown field").in_step(index, &tool)),
-        None => Ok(PlannedStep::new(tool, input)),
+    if let Some(field) = step.keys().find(|field| !SETTINGS.contains(&field.as_str())) {
+        let known = SETTINGS.map(|name| format!("`{name}`")).join(", ");
+        let why = format!("unknown field; beside `tool` and `input` a step may have {known}");
+        return Err(PlanError::field(field, why).in_step(index, &tool));
     }
+    let settings = (!step.is_empty()).then_some(step);
+    Ok(PlannedStep { settings, ..PlannedStep::new(tool, input) })
 }
+
+/// What a step may say beside its tool and its input. It is stored as it is, and means something to whoever runs the
+/// plan.
+const SETTINGS: [&str; 5] = ["id", "effect", "timeout", "retry", "on_error"];
 
 fn wrong_kind(field: &str, expected: &str, value: &Value) -> PlanError {
     PlanError::field(field, format!("must be {expected}, is {}", kind_of(value)))

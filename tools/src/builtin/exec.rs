@@ -52,7 +52,8 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
         plan: r#"{"goal": "Have a program of one's own file a note, once", "steps": [
             {"tool": "exec", "input": {
                 "command": ["/bin/sh", "file_note.sh", "The mill burns"],
-                "check": ["/bin/sh", "note_is_filed.sh"]}}]}"#
+                "check": ["/bin/sh", "note_is_filed.sh"]},
+             "retry": {"backoff": "10ms"}}]}"#
             .into(),
         files: vec![("file_note.sh".into(), FILE_NOTE.into()), ("note_is_filed.sh".into(), NOTE_IS_FILED.into())],
         needs: None,
