@@ -4,6 +4,8 @@
 //! medians are compared. The work is done on the disk below the target folder, because a tmpfs makes a sync cost
 //! nothing.
 
+mod lab;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,7 +27,10 @@ pub(crate) fn run() -> Result<()> {
     bench.long_against_short()?;
     bench.status()?;
     bench.note()?;
-    bench.history()
+    bench.history()?;
+    let ratio = lab::against_a_bare_loop()?;
+    row("the lab's cycles/s, against a loop that does not look", &format!("{ratio:.2}"), ">= 0.70");
+    Ok(())
 }
 
 struct Bench {

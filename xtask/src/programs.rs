@@ -95,8 +95,8 @@ fn verdict(said: &str) -> Option<(&str, usize)> {
     Some((line, passed))
 }
 
-/// How libtest begins the line that ends its output, which readers of CI logs look for.
-pub(crate) const PASSED: &str = "test result: ok. ";
+/// How libtest begins the line that ends its output.
+const PASSED: &str = "test result: ok. ";
 
 #[cfg(test)]
 mod tests {
