@@ -140,18 +140,28 @@ impl SqliteReader {
         &mut self,
         mut query: impl FnMut(&Tables<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        let mut last = None;
         for _ in 0..ATTEMPTS {
-            if matches!(self.view, View::Live) && self.schema != Schema::Version(VERSION) {
-                // A writer may have made or migrated the tables since.
-                self.schema = Schema::of(&self.conn, self.place.path())?;
-            }
-            let answer = query(&Tables { conn: &self.conn, path: self.place.path(), schema: self.schema });
-            if !self.view.is_over(self.place.path())? {
-                return answer;
+            let answer = self.ask(&mut query);
+            match answer {
+                // The last writer has taken the index along, and who only reads may not make it anew.
+                Err(error) if error.kind() == ErrorKind::Refused && matches!(self.view, View::Live) => {
+                    last = Some(error);
+                }
+                answer if !self.view.is_over(self.place.path())? => return answer,
+                _ => {}
             }
             *self = Self::open_at(&self.place)?;
         }
-        Err(unsettled(&self.place))
+        Err(last.unwrap_or_else(|| unsettled(&self.place)))
+    }
+
+    fn ask<T>(&mut self, query: &mut impl FnMut(&Tables<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if matches!(self.view, View::Live) && self.schema != Schema::Version(VERSION) {
+            // A writer may have made or migrated the tables since.
+            self.schema = Schema::of(&self.conn, self.place.path())?;
+        }
+        query(&Tables { conn: &self.conn, path: self.place.path(), schema: self.schema })
     }
 }
 
