@@ -10,7 +10,7 @@ use clap::{ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use store::sqlite::Place;
 
-use crate::commands::{self, InboxRequest, LogChoice, Moves, Says};
+use crate::commands::{self, InboxRequest, LogChoice, Moves, NewTask, Says};
 use crate::config::{self, VARIABLES};
 use crate::exit::{self, Exit, Failure};
 use crate::output::Output;
@@ -31,11 +31,16 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Store a task with its plan; nothing runs yet.
-    Create {
-        /// Any name of at most 200 bytes.
-        task_id: String,
-        /// JSON: {"goal": "…", "steps": [{"tool": "…", "input": {…}}, …]}
+    Create(Create),
+    /// Check a plan without storing anything, and say what a crash at each of its steps would do.
+    Check {
+        /// The plan, as for `create`.
         plan_file: PathBuf,
+        #[command(flatten)]
+        given: GivenInputs,
+        /// Draw it, as a Mermaid diagram.
+        #[arg(long)]
+        mermaid: bool,
     },
     /// Run a task to its end, from wherever it stands; after a crash, call it again.
     Run {
@@ -168,6 +173,50 @@ enum Command {
     },
 }
 
+/// What `create --help` teaches.
+const PLANS: &str = r#"A plan is JSON, or YAML where its name ends in .yaml or .yml:
+
+    goal: Greet
+    inputs: { name: world }
+    steps:
+      - tool: echo
+        input: { value: "Hello {{ inputs.name }}" }
+
+`agent check PLAN` says how a plan is understood, `agent tools` lists the tools, `agent tools NAME` says all of one,
+with an example plan."#;
+
+#[derive(Debug, Args)]
+#[command(after_help = PLANS)]
+struct Create {
+    /// Any name of at most 200 bytes.
+    task_id: String,
+    /// The plan; - reads JSON from standard input.
+    plan_file: PathBuf,
+    #[command(flatten)]
+    given: GivenInputs,
+    /// A label of the task, before one of that name in the plan; may be given more than once.
+    #[arg(long = "label", value_name = "NAME=TEXT", value_parser = pair)]
+    labels: Vec<(String, String)>,
+    /// It is fine where the task is there already, with the same plan and the same inputs.
+    #[arg(long)]
+    exists_ok: bool,
+}
+
+#[derive(Debug, Args)]
+struct GivenInputs {
+    /// An input of the plan, read by its type; may be given more than once.
+    #[arg(long = "input", value_name = "NAME=VALUE", value_parser = pair)]
+    inputs: Vec<(String, String)>,
+    /// Inputs of the plan, as a JSON map.
+    #[arg(long = "inputs", value_name = "FILE")]
+    inputs_file: Option<PathBuf>,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "it must be NAME=VALUE".to_owned())
+}
+
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("word").required(true).args(["happened", "absent", "abandon"])))]
 struct Resolve {
@@ -281,7 +330,14 @@ impl Cli {
         let place = Place::of(&self.db);
         let db = place.path();
         match &self.command {
-            Command::Create { task_id, plan_file } => commands::create(db, task_id, plan_file),
+            Command::Create(Create { task_id, plan_file, given, labels, exists_ok }) => {
+                let GivenInputs { inputs, inputs_file } = given;
+                let (plan, inputs_file, exists_ok) = (plan_file.as_path(), inputs_file.as_deref(), *exists_ok);
+                commands::create(db, task_id, NewTask { plan, inputs, inputs_file, labels, exists_ok })
+            }
+            Command::Check { plan_file, given, mermaid } => {
+                commands::check(plan_file, &given.inputs, given.inputs_file.as_deref(), *mermaid)
+            }
             Command::Run { task_id, log, log_best_effort, grace, no_wait } => {
                 let log = log.as_deref().map(|path| LogChoice { path, best_effort: *log_best_effort });
                 commands::run(db, task_id, log, *grace, *no_wait)

@@ -151,6 +151,7 @@ impl From<EngineError> for Failure {
                 Err(_) => Self::new(Exit::Internal, text),
             },
             EngineError::Refused(_) => Self::new(Exit::Refused, text),
+            EngineError::Secret { .. } => Self::new(Exit::Usage, text),
             EngineError::Stored { .. } => Self::new(Exit::BadStore, text),
             EngineError::Artifacts { before, .. } => Self::new(
                 Exit::Refused,

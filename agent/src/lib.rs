@@ -15,6 +15,7 @@ mod exit;
 mod fields;
 mod home;
 mod inbox;
+mod language;
 mod narrate;
 mod output;
 mod places;
@@ -23,7 +24,9 @@ mod progress;
 mod signals;
 
 pub use action_log::{LogError, LogFile, LogLock, LogSink};
-pub use commands::{InboxRequest, LogChoice, Parts, Says, cancel_with, create_with, inbox_with, run_with, speak_with};
+pub use commands::{
+    InboxRequest, LogChoice, NewTask, Parts, Says, cancel_with, create_with, inbox_with, run_with, speak_with,
+};
 pub use config::Config;
 pub use engine::Settings;
 pub use exit::{Exit, Failure};

@@ -15,6 +15,12 @@ pub const PLAN_STEPS: usize = 1_000_000;
 /// Largest plan file.
 pub const PLAN_FILE_BYTES: u64 = 512 << 20;
 
+/// Largest plan file that is not JSON: it lies in memory as a whole.
+pub const YAML_BYTES: u64 = 16 << 20;
+
+/// Largest plan file that is stored with its task. A plan of a million steps would be stored twice.
+pub const PLAN_SOURCE_BYTES: u64 = 1 << 20;
+
 /// Largest text that a step may read from a file.
 pub const INPUT_FILE_BYTES: u64 = 256 << 20;
 

@@ -31,10 +31,10 @@ impl<'a> PlanCheck<'a> {
         Self { tools, form: Form::Literal, earlier: Vec::new() }
     }
 
-    /// Before the first step of a plan whose texts may be templates: what they become is checked when it is known.
+    /// The same for a plan whose texts may be templates: what they become is checked when it is known.
     #[must_use]
-    pub fn templated(tools: &'a Registry) -> Self {
-        Self { form: Form::Templated, ..Self::new(tools) }
+    pub fn templated(self) -> Self {
+        Self { form: Form::Templated, ..self }
     }
 
     /// The next step.
@@ -50,8 +50,8 @@ impl<'a> PlanCheck<'a> {
 
     /// The tool that an earlier step calls.
     #[must_use]
-    pub fn tool_of(&self, step: u32) -> Option<&str> {
-        self.earlier.get(step as usize).map(|spec| spec.name.as_str())
+    pub fn spec_of(&self, step: u32) -> Option<&'a Spec> {
+        self.earlier.get(step as usize).copied()
     }
 
     fn check(&self, step: &PlannedStep) -> Result<&'a Spec, PlanError> {

@@ -20,19 +20,27 @@ pub struct Field {
     pub about: String,
     /// Whether it must be there.
     pub required: bool,
+    /// Whether a secret may be in it: it is sent, and nothing else is done with it.
+    pub secret: bool,
 }
 
 impl Field {
     /// A field that must be there.
     #[must_use]
     pub fn new(name: &str, kind: Kind, about: &str) -> Self {
-        Self { name: name.to_owned(), kind, about: about.to_owned(), required: true }
+        Self { name: name.to_owned(), kind, about: about.to_owned(), required: true, secret: false }
     }
 
     /// A field that may be left out.
     #[must_use]
     pub fn optional(name: &str, kind: Kind, about: &str) -> Self {
         Self { required: false, ..Self::new(name, kind, about) }
+    }
+
+    /// The same, with a place for secrets.
+    #[must_use]
+    pub fn for_secrets(self) -> Self {
+        Self { secret: true, ..self }
     }
 }
 

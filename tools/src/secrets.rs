@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Secrets by name.
 #[derive(Clone)]
@@ -83,6 +83,33 @@ impl Secrets {
             }
             other => other.clone(),
         })
+    }
+
+    /// Whether there is a secret of that name.
+    #[must_use]
+    pub fn is_set(&self, name: &str) -> bool {
+        (self.lookup)(name).is_some()
+    }
+
+    /// The value with `***NAME***` in the places of marks, and of nothing else: it is the same in every process,
+    /// whatever was put in before.
+    #[must_use]
+    pub fn named_in(&self, value: &Map<String, Value>) -> Map<String, Value> {
+        let mut named = Value::Object(value.clone());
+        self.name_marks(&mut named);
+        if let Value::Object(named) = named { named } else { unreachable!("it was an object") }
+    }
+
+    fn name_marks(&self, value: &mut Value) {
+        match value {
+            Value::String(text) if self.is_marked(text) => {
+                let named = self.replaced(text, |name| Ok(shown(name)));
+                *text = named.unwrap_or_else(|_: String| unreachable!("every name can be shown"));
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.name_marks(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.name_marks(field)),
+            _ => {}
+        }
     }
 
     /// The text with `***NAME***` in the places of marks, and of every value that was ever put in.
@@ -168,6 +195,16 @@ mod tests {
         let value = json!({ "a": [secrets.mark("TOKEN"), 1] });
         assert_eq!(secrets.reveal_in(&value), Ok(json!({ "a": ["abc123", 1] })));
         assert!(secrets.reveal(&secrets.mark("NONE")).unwrap_err().contains("NONE"));
+        assert!(secrets.is_set("TOKEN") && !secrets.is_set("NONE"));
+    }
+
+    /// The digest of an input must be that of its first attempt, which may have been made in another process.
+    #[test]
+    fn a_name_stands_for_the_mark_and_for_nothing_else_where_the_same_is_to_come_out_everywhere() {
+        let secrets = secrets();
+        secrets.value("TOKEN").unwrap();
+        let Value::Object(input) = json!({ "a": [secrets.mark("TOKEN"), "abc123"] }) else { unreachable!() };
+        assert_eq!(Value::Object(secrets.named_in(&input)), json!({ "a": ["***TOKEN***", "abc123"] }));
     }
 
     /// A note that held the mark of a secret had it sent to whoever the note named.

@@ -24,6 +24,11 @@ pub trait Tool: Send + Sync {
         self.spec().effect
     }
 
+    /// The secrets that this input names in a way of its own, beside those that stand in its texts.
+    fn secrets(&self, _input: &Map<String, Value>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What the fields cannot say one by one, such as that one of two must be there. They fit [`Spec::input`].
     ///
     /// # Errors

@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 use store::model::{StepStatus, TaskId, Timestamp, Wait};
 use store::{Reader, StepRow, StoreError, limits};
-use tools::{Input, Pause, Registry};
+use tools::{Input, Pause, Registry, Secrets};
 
-use crate::engine::said;
+use crate::engine::{EngineError, Prepared, said};
 use crate::exit::{Exit, Failure};
 use crate::narrate::utc;
 
@@ -41,8 +41,7 @@ impl Asks {
             let command = format!("agent resolve {name} {named} (--happened [JSON] | --absent | --abandon) --why TEXT");
             ("doubt", Value::from(known), command)
         } else {
-            let pause = tools.find(&row.tool).and_then(|tool| tool.wait(Input(&row.input)).ok().flatten());
-            let shown = match pause {
+            let shown = match shown(reader, tools, task, row)? {
                 Some(Pause::Approval { show, .. }) => show,
                 _ => Value::Object(row.input.clone()),
             };
@@ -71,6 +70,20 @@ impl Asks {
              `{} --why TEXT`",
             command.replacen("approve", "reject", 1)
         )
+    }
+}
+
+/// What a person is asked, as the step has it.
+pub(super) fn shown(
+    reader: &mut dyn Reader,
+    tools: &Registry,
+    task: &TaskId,
+    row: &StepRow,
+) -> Result<Option<Pause>, StoreError> {
+    match Prepared::read(reader, task, row.clone(), tools, None, &Secrets::default()) {
+        Ok(Prepared { tool, input, .. }) => Ok(tool.wait(Input(&input)).ok().flatten()),
+        Err(EngineError::Store(error)) => Err(error),
+        Err(_) => Ok(None),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod asks;
 mod backup;
+mod check;
 mod completions;
 mod create;
 mod demo;
@@ -24,9 +25,10 @@ mod verify;
 mod work;
 
 pub(crate) use backup::backup;
+pub(crate) use check::check;
 pub(crate) use completions::completions;
 pub(crate) use create::create;
-pub use create::create_with;
+pub use create::{NewTask, create_with};
 pub(crate) use demo::demo;
 pub(crate) use export::export;
 pub(crate) use inbox::inbox;

@@ -8,15 +8,16 @@ use store::machine::{Command, Refused, decide};
 use store::model::{RunId, TaskState, Word};
 use store::sqlite::SqliteStore;
 use store::{Clock as _, ErrorKind, Reader, SessionError, StepRow, Store, SystemClock, TaskSession, limits};
-use tools::Stop;
+use tools::{Pause, Stop};
 
-use super::asks::{step_named, text_of};
+use super::asks::{shown, step_named, text_of};
 use super::opening::Opening;
 use super::work::Work;
 use super::{Parts, say};
 use crate::config::{self, Config};
 use crate::engine::{goes_on, said};
 use crate::exit::{Exit, Failure};
+use crate::language;
 use crate::narrate::sentence;
 
 /// What is said of a step.
@@ -51,6 +52,7 @@ pub fn speak_with(
     let mut seen = opening.look()?;
     let row = step_named(seen.reader(), &opening.task, step)?;
     let output = output_of(says, &row, parts)?;
+    check_answer(says, &row, &opening, seen.reader())?;
     let word = |row: &StepRow| command(says, row, why);
     // What counts is what is found under the lock; but who comes too late is told so without one.
     if let Err(refused) = decide(&seen.state, &word(&row)?, SystemClock.now()) {
@@ -168,6 +170,17 @@ fn output_of(says: Says<'_>, row: &StepRow, parts: &Parts<'_>) -> Result<Option<
         tools::check_output(tool.spec(), output).map_err(usage)?;
     }
     Ok(Some(output.clone()))
+}
+
+/// Whether an answer is what the question asks for.
+fn check_answer(says: Says<'_>, row: &StepRow, opening: &Opening<'_>, reader: &mut dyn Reader) -> Result<(), Failure> {
+    let Says::Approve(answer) = says else { return Ok(()) };
+    let Some(Pause::Approval { schema: Some(schema), .. }) = shown(reader, opening.parts.tools, &opening.task, row)?
+    else {
+        return Ok(());
+    };
+    let answer = answer.map_or(Ok(Value::Bool(true)), |answer| json("--answer", answer))?;
+    language::fits(&schema, &answer).map_err(|why| Failure::new(Exit::Usage, format!("--answer {answer} {why}")))
 }
 
 /// Why it cannot be said now, and what was said first.

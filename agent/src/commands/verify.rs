@@ -7,11 +7,11 @@ use store::audit::{Finding, audit};
 use store::model::{IdempotencyKey, StepStatus, TaskId, TaskStatus};
 use store::sqlite::SqliteReader;
 use store::{Crash, Reader, StepRow, limits, line};
-use tools::{Attempt, Audit, Input, Outputs, Registry, Stop, ToolContext, World};
+use tools::{Attempt, Audit, Input, Registry, Stop, ToolContext, World};
 
 use super::{Parts, open_for, task_id, unknown};
 use crate::config::Config;
-use crate::engine::{Completion, Stored, stored_output};
+use crate::engine::{Completion, EngineError, Prepared, Stored, stored_output};
 use crate::exit::{Exit, Failure};
 use crate::home;
 use crate::output::Output;
@@ -125,25 +125,27 @@ fn audit_effect(
     tools: &Registry,
     world: &World,
 ) -> Result<Audit, Failure> {
-    let Some(tool) = tools.find(&row.tool) else {
+    if tools.find(&row.tool).is_none() {
         return Ok(Audit::Differs(format!("this program has no tool `{}` to check it with", row.tool)));
-    };
-    let mut outputs = Outputs::new();
-    for step in tools::named_steps(tool.spec(), &row.input).into_iter().chain([row.idx]) {
-        match stored_output(reader, tools, task, step) {
-            Ok(output) => outputs.insert(step, output),
-            // The audit of the tables has said so already.
-            Err(Stored::Unreadable(_) | Stored::Never(_)) => return Ok(Audit::Sound),
-            Err(Stored::Wrong(why)) => return Ok(Audit::Differs(format!("step {step}: {why}"))),
-        };
     }
-    let Some(output) = outputs.remove(&row.idx) else { return Ok(Audit::Sound) };
+    let output = match stored_output(reader, tools, task, row.idx) {
+        Ok(output) => output,
+        // The audit of the tables has said so already.
+        Err(Stored::Unreadable(_) | Stored::Never(_)) => return Ok(Audit::Sound),
+        Err(Stored::Wrong(why)) => return Ok(Audit::Differs(format!("step {}: {why}", row.idx))),
+    };
+    let prepared = match Prepared::read(reader, task, row.clone(), tools, None, &world.secrets) {
+        Ok(prepared) => prepared,
+        Err(EngineError::Store(_)) => return Ok(Audit::Sound),
+        Err(error) => return Ok(Audit::Differs(line(&error))),
+    };
+    let Prepared { tool, input, outputs, .. } = &prepared;
     let key = IdempotencyKey::new(task.clone(), row.idx);
     let (crash, stop) = (Crash::off(), Stop::default());
-    let attempt = Attempt::first(tool.effect(&row.input));
+    let attempt = Attempt::first(tool.effect(input));
     let crash = crash.scope(Some(row.idx));
-    let ctx = ToolContext { key: &key, world, outputs: &outputs, crash, stop: &stop, attempt };
-    Ok(tool.audit(&ctx, Input(&row.input), &output))
+    let ctx = ToolContext { key: &key, world, outputs, crash, stop: &stop, attempt };
+    Ok(tool.audit(&ctx, Input(input), &output))
 }
 
 fn report(findings: Vec<Finding>, unseen: Vec<Unseen>, tasks: usize, json: bool) -> Result<Exit, Failure> {

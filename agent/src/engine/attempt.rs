@@ -22,6 +22,9 @@ impl Runner<'_, '_> {
     pub(super) fn attempt(&mut self, prepared: &Prepared) -> Result<(), EngineError> {
         let step = prepared.step.idx;
         let tool = prepared.tool.spec().name.as_str();
+        if prepared.skipped {
+            return self.commit(&Command::Skip { step });
+        }
         if let Some(wait) = self.wait_before(prepared) {
             return self.commit(&wait);
         }
@@ -57,6 +60,9 @@ impl Runner<'_, '_> {
     fn wait_before(&self, prepared: &Prepared) -> Option<Command> {
         let (step, current, now) = (prepared.step.idx, self.session.state().current, self.session.now());
         // What is wrong with the input is an error of the attempt.
+        if prepared.fault.is_some() {
+            return None;
+        }
         match prepared.tool.wait(Input(&prepared.input)).ok().flatten()? {
             Pause::Until(due) => {
                 let until = due.since(now);
@@ -64,7 +70,7 @@ impl Runner<'_, '_> {
                 (first && until > now).then_some(Command::Wait { step, wait: Wait::Until(until), shown: None })
             }
             Pause::Approval { expires, .. } => {
-                let shown = prepared.digest();
+                let shown = prepared.digest(&self.settings.world.secrets);
                 let wait = Wait::Approval { expires: expires.map(|expires| expires.since(now)) };
                 let asks = current.wait.is_none_or(|wait| !matches!(wait, Wait::Approval { .. }));
                 (asks && !current.is_answered(shown)).then_some(Command::Wait { step, wait, shown: Some(shown) })
@@ -76,8 +82,8 @@ impl Runner<'_, '_> {
     /// stands: its rows stay small.
     fn intent(&self, prepared: &Prepared) -> Option<Intent> {
         let (current, effect) = (self.session.state().current, prepared.rules.effect);
-        let says = effect != Effect::Pure || prepared.is_rendered || current.intent.is_some();
-        says.then(|| Intent { digest: prepared.digest(), effect })
+        let says = effect != Effect::Pure || prepared.scope.is_some() || current.intent.is_some();
+        says.then(|| Intent { digest: prepared.digest(&self.settings.world.secrets), effect })
     }
 
     /// The call of the tool. A checkpoint is committed while it is under way.
@@ -128,7 +134,9 @@ impl Runner<'_, '_> {
     /// The effect has happened, so it is the commit that is repeated where it fails, and never the effect.
     fn finish(&mut self, prepared: &Prepared, output: &Map<String, Value>, adopted: bool) -> Result<(), EngineError> {
         let (step, spec) = (prepared.step.idx, prepared.tool.spec());
-        let output = match self.checked(spec, output) {
+        // What a check has found is as its plan has it.
+        let as_planned = adopted && prepared.check.is_some();
+        let output = match self.checked(spec, output, as_planned) {
             Ok(output) => output,
             // What the effect has given cannot be kept, but it has been.
             Err(why) => {
@@ -157,10 +165,12 @@ impl Runner<'_, '_> {
         }
     }
 
-    /// The output as the text of JSON, if it can be stored: it fits its tool's schema, and it is not larger than what a
-    /// database holds.
-    fn checked(&self, spec: &Spec, output: &Map<String, Value>) -> Result<String, String> {
-        tools::check_output(spec, output)?;
+    /// The output as the text of JSON, if it can be stored: it fits its tool's schema, unless the plan has made it, and
+    /// it is not larger than what a database holds.
+    fn checked(&self, spec: &Spec, output: &Map<String, Value>, as_planned: bool) -> Result<String, String> {
+        if !as_planned {
+            tools::check_output(spec, output)?;
+        }
         let secrets = &self.settings.world.secrets;
         let text = match secrets.longest() {
             0 => serde_json::to_string(output),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use store::model::Failure;
+use store::model::{Effect, Failure};
 use tools::{Input, Probe, ToolContext, ToolError};
 
 use super::prepared::Prepared;
@@ -38,12 +38,12 @@ impl Prepared {
     /// # Errors
     /// The process must stop without recording anything.
     pub(super) fn call(&self, mut ctx: ToolContext<'_>, asks_first: bool) -> Result<End, ToolError> {
-        if let Some(why) = &self.missing {
+        if let Some(why) = &self.fault {
             return Ok(failed(Failure { permanent: true, ..Failure::plain(why) }, false, None));
         }
         let input = Input(&self.input);
         if asks_first {
-            match self.tool.probe(&ctx, input) {
+            match self.ask(&ctx) {
                 Ok(Probe::Happened(output)) => return Ok(End::Done { output, adopted: true }),
                 Ok(Probe::Absent) => ctx.attempt.repeated = false,
                 Ok(Probe::Unknown(why)) | Err(ToolError::Permanent(why)) => return Ok(End::Doubt(why)),
@@ -58,7 +58,7 @@ impl Prepared {
         }
         let failure = |why: String| Failure { absent: asks_first, ..Failure::plain(why) };
         Ok(match self.tool.call(&ctx, input) {
-            Ok(output) => End::Done { output, adopted: false },
+            Ok(output) => self.done(output),
             Err(ToolError::Step(why)) => failed(failure(why), false, None),
             Err(ToolError::Transient { why, after }) => failed(failure(why), true, after),
             Err(ToolError::Permanent(why)) => failed(Failure { permanent: true, ..failure(why) }, false, None),
@@ -66,6 +66,29 @@ impl Prepared {
             Err(ToolError::Stopped) => End::Released,
             Err(poison @ ToolError::Poison(_)) => return Err(poison),
         })
+    }
+}
+
+impl Prepared {
+    /// Whether the effect of an earlier attempt has happened.
+    fn ask(&self, ctx: &ToolContext<'_>) -> Result<Probe, ToolError> {
+        match (&self.check, &self.scope) {
+            (Some(check), Some(scope)) => check.ask(ctx, scope),
+            _ => self.tool.probe(ctx, Input(&self.input)),
+        }
+    }
+
+    /// The tool has done its part; whether the step is done may be for its plan to say.
+    fn done(&self, output: Map<String, Value>) -> End {
+        let until = self.step.settings.as_ref().and_then(|settings| settings.get("until"));
+        let (Some(until), Some(scope)) = (until, &self.scope) else { return End::Done { output, adopted: false } };
+        // What has an effect has had it: the class has to allow that it is asked for once more.
+        let failure = |why: String| Failure { unknown: self.rules.effect != Effect::Pure, ..Failure::plain(why) };
+        match scope.holds("until", until, Some(&output)) {
+            Ok(true) => End::Done { output, adopted: false },
+            Ok(false) => failed(failure("what `until` waits for has not come yet".to_owned()), true, None),
+            Err(why) => failed(Failure { permanent: true, ..failure(why) }, false, None),
+        }
     }
 }
 

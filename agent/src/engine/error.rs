@@ -44,6 +44,14 @@ pub(crate) enum EngineError {
         /// The folder now.
         now: PathBuf,
     },
+    /// A secret that a step needs is not there.
+    #[error("step {step} needs the secret {name}, and the environment has no variable of that name")]
+    Secret {
+        /// The step.
+        step: u32,
+        /// Its name.
+        name: String,
+    },
     /// A tool found the disk to be at fault.
     #[error("step {step}")]
     Tool {

@@ -9,6 +9,7 @@
 //! * `recover`: what comes before the first step;
 //! * `attempt`: one attempt of one step;
 //! * `call`: the call of its tool, and what that says of itself;
+//! * `check`: the call by which a plan finds out whether an effect has happened;
 //! * `rules`: what a step goes by: its plan's settings, the environment, its tool;
 //! * `prepared`: a step with everything that its attempt needs, as far as reading tells;
 //! * `completion`: what comes after the last step;
@@ -16,6 +17,7 @@
 
 mod attempt;
 mod call;
+mod check;
 mod completion;
 mod error;
 mod history;
@@ -30,8 +32,8 @@ pub(crate) use completion::{Completion, RUN_SITES, Replace, temporary_key};
 pub(crate) use error::EngineError;
 pub(crate) use history::said;
 pub(crate) use observer::{Observer, ObserverError, Remark};
-pub(crate) use prepared::{Stored, preflight, stored_output};
-pub(crate) use rules::{check as check_settings, goes_on};
+pub(crate) use prepared::{Prepared, Stored, preflight, stored_output};
+pub(crate) use rules::{check as check_settings, effect_of, goes_on};
 pub(crate) use run::{Ended, Outcome};
 pub(crate) use runner::Runner;
 pub use runner::Settings;

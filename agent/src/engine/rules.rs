@@ -7,6 +7,8 @@ use store::model::{Digest, Effect, IdempotencyKey, PlannedStep, Timestamp};
 use store::{StepRow, limits};
 use tools::{Backoff, Tool};
 
+use crate::language::is_name;
+
 /// The rules of one step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rules {
@@ -25,12 +27,17 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Of a step that calls this tool; `said` is the attempt limit of the environment.
+    /// Of a step that calls this tool with this input; `said` is the attempt limit of the environment.
     ///
     /// # Errors
     /// The stored settings make no sense to this program, one line.
-    pub(crate) fn of(step: &StepRow, tool: &dyn Tool, said: Option<u32>) -> Result<Self, String> {
-        Self::read(step.settings.as_ref(), &step.input, tool, said)
+    pub(crate) fn of(
+        step: &StepRow,
+        input: &Map<String, Value>,
+        tool: &dyn Tool,
+        said: Option<u32>,
+    ) -> Result<Self, String> {
+        Self::read(step.settings.as_ref(), input, tool, said)
     }
 
     fn read(
@@ -88,14 +95,14 @@ impl Rules {
     }
 }
 
-/// Checks what a step of a new plan says beside its tool and its input; its id is given back, if it has one.
+/// Checks what a step of a new plan says beside its tool, its input and its expressions.
 ///
 /// # Errors
 /// The first thing that makes no sense, one line.
-pub(crate) fn check<'a>(step: &'a PlannedStep, tool: &dyn Tool) -> Result<Option<&'a str>, String> {
-    let Some(settings) = &step.settings else { return Ok(None) };
+pub(crate) fn check(step: &PlannedStep, tool: &dyn Tool) -> Result<(), String> {
+    let Some(settings) = &step.settings else { return Ok(()) };
     let rules = Rules::read(Some(settings), &step.input, tool, None)?;
-    let asks = step.input.contains_key("check");
+    let asks = step.input.contains_key("check") || settings.contains_key("check");
     if rules.effect == Effect::Verifiable && tool.effect(&step.input) != Effect::Verifiable && !asks {
         return Err("its setting `effect` is verifiable, and there is no `check` that could be asked".to_owned());
     }
@@ -106,19 +113,19 @@ pub(crate) fn check<'a>(step: &'a PlannedStep, tool: &dyn Tool) -> Result<Option
             return Err(format!("its setting `retry` has `{name}`; there are {}", RETRY.join(", ")));
         }
     }
-    let id = settings.text("id")?;
-    match id {
+    match settings.text("id")? {
         Some(id) if !is_name(id) => Err(format!("its id `{id}` must be a letter, then letters, digits and `_`")),
-        id => Ok(id),
+        _ => Ok(()),
     }
 }
 
 /// What `retry` may say.
 const RETRY: [&str; 3] = ["max_attempts", "backoff", "max_backoff"];
 
-fn is_name(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(plain)
+/// The class of a step of a new plan, as far as it is known before its texts are rendered.
+pub(crate) fn effect_of(step: &PlannedStep, tool: &dyn Tool) -> Effect {
+    let rules = Rules::read(step.settings.as_ref(), &step.input, tool, None);
+    rules.map_or_else(|_| tool.effect(&step.input), |rules| rules.effect)
 }
 
 /// Whether the plan says that the task goes on where this step has failed for good.
@@ -198,7 +205,7 @@ mod tests {
 
     fn rules(settings: Value, said: Option<u32>) -> Result<Rules, String> {
         let tools = Registry::builtin();
-        Rules::of(&row(settings), tools.find("echo").unwrap().as_ref(), said)
+        Rules::of(&row(settings), &Map::new(), tools.find("echo").unwrap().as_ref(), said)
     }
 
     #[test]
@@ -231,16 +238,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_new_step_says_is_checked_and_its_id_is_given_back() {
+    fn what_a_new_step_says_is_checked() {
         let tools = Registry::builtin();
         let check = |settings: Value| {
             let Value::Object(settings) = settings else { unreachable!() };
             let step = PlannedStep { settings: Some(settings), ..PlannedStep::new("echo", Map::new()) };
             let tool = tools.find("echo").unwrap();
-            super::check(&step, tool.as_ref()).map(|id| id.map(str::to_owned))
+            super::check(&step, tool.as_ref())
         };
-        assert_eq!(check(json!({ "id": "note_1", "retry": { "backoff": "1s" } })), Ok(Some("note_1".to_owned())));
-        assert_eq!(check(json!({ "on_error": "continue" })), Ok(None));
+        assert_eq!(check(json!({ "id": "note_1", "retry": { "backoff": "1s" } })), Ok(()));
+        assert_eq!(check(json!({ "on_error": "continue" })), Ok(()));
         for (settings, says) in [
             (json!({ "id": "1note" }), "must be a letter"),
             (json!({ "id": "a-b" }), "must be a letter"),

@@ -63,7 +63,8 @@ impl Runner<'_, '_> {
         }
         match page.pop_front() {
             Some(row) if row.idx == step => {
-                Prepared::read(self.session.reader(), &task, row, self.tools, self.settings.max_attempts)
+                let Settings { max_attempts, world, .. } = self.settings;
+                Prepared::read(self.session.reader(), &task, row, self.tools, *max_attempts, &world.secrets)
             }
             _ => Err(no_such_step(&task, step)),
         }

@@ -22,6 +22,7 @@ mod locks;
 mod no_trace;
 mod other_agents;
 mod places;
+mod plans;
 mod programs;
 mod restore;
 mod shared_artifacts;

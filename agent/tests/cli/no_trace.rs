@@ -108,7 +108,9 @@ fn status_and_export_have_the_fields_of_the_contract() {
     let lab = Lab::failed();
     let status = lab.status("t1");
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    let mut expected = contract::STATUS_FIELDS;
+    let mut expected = contract::STATUS_FIELDS.to_vec();
+    // What a plan file adds.
+    expected.extend(["language", "plan_sha256"]);
     expected.sort_unstable();
     assert_eq!(keys(&status), expected);
     let mut expected = contract::STATUS_STEP_FIELDS;

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::spot::Spot;
 use super::strict::{kind_of, parse_at};
@@ -26,6 +26,8 @@ pub struct PlanReader<R> {
     text: Text<R>,
     part: Part,
     goal: Option<String>,
+    inputs: Option<Map<String, Value>>,
+    labels: Option<Map<String, Value>>,
     /// How many steps have been read; none where no list of them has begun.
     steps: Option<u32>,
 }
@@ -42,7 +44,7 @@ enum Part {
 impl<R: Read> PlanReader<R> {
     /// A plan file, at its beginning.
     pub fn new(input: R) -> Self {
-        Self { text: Text::new(input), part: Part::Start, goal: None, steps: None }
+        Self { text: Text::new(input), part: Part::Start, goal: None, inputs: None, labels: None, steps: None }
     }
 
     /// The next step; `None` where the plan has been read to its end, and is in order as far as its form goes.
@@ -72,6 +74,18 @@ impl<R: Read> PlanReader<R> {
         self.goal.as_deref().unwrap_or_default()
     }
 
+    /// The inputs that it declares; known after its last step.
+    #[must_use]
+    pub fn inputs(&self) -> Option<&Map<String, Value>> {
+        self.inputs.as_ref()
+    }
+
+    /// The labels that it gives its tasks; known after its last step.
+    #[must_use]
+    pub fn labels(&self) -> Option<&Map<String, Value>> {
+        self.labels.as_ref()
+    }
+
     /// What it reads from.
     #[must_use]
     pub fn get_ref(&self) -> &R {
@@ -94,7 +108,13 @@ impl<R: Read> PlanReader<R> {
         let Some(name) = self.text.element(b'}', first)? else { return self.end() };
         let Value::String(name) = name else { return Err(self.text.expected("a name").into()) };
         self.text.expect(b':')?;
-        let twice = (name == "goal" && self.goal.is_some()) || (name == "steps" && self.steps.is_some());
+        let twice = match name.as_str() {
+            "goal" => self.goal.is_some(),
+            "inputs" => self.inputs.is_some(),
+            "labels" => self.labels.is_some(),
+            "steps" => self.steps.is_some(),
+            _ => false,
+        };
         if twice {
             return Err(PlanError::whole(self.text.spot().says(&format!("`{name}` is given twice"))).into());
         }
@@ -104,6 +124,12 @@ impl<R: Read> PlanReader<R> {
                 Value::String(goal) => self.goal = Some(goal),
                 other => return Err(wrong_kind("goal", "text", &other).into()),
             },
+            "inputs" | "labels" => {
+                let Value::Object(map) = self.text.value()? else {
+                    return Err(PlanError::field(&name, "must be a map").into());
+                };
+                *(if name == "inputs" { &mut self.inputs } else { &mut self.labels }) = Some(map);
+            }
             "steps" if self.text.peek()? == Some(b'[') => {
                 self.text.take();
                 self.steps = Some(0);
@@ -171,7 +197,7 @@ fn planned_step(index: u32, value: Value) -> Result<PlannedStep, PlanError> {
 
 /// What a step may say beside its tool and its input. It is stored as it is, and means something to whoever runs the
 /// plan.
-const SETTINGS: [&str; 5] = ["id", "effect", "timeout", "retry", "on_error"];
+const SETTINGS: [&str; 8] = ["id", "when", "effect", "timeout", "retry", "on_error", "until", "check"];
 
 fn wrong_kind(field: &str, expected: &str, value: &Value) -> PlanError {
     PlanError::field(field, format!("must be {expected}, is {}", kind_of(value)))

@@ -20,6 +20,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
     input: vec![
         Field::new("show", Kind::Any, "what the person is shown; the answer is for this"),
         Field::optional("expires", Kind::Text, "when the question is withdrawn: a length of time, or a time"),
+        Field::optional("schema", Kind::Any, "what the answer must be, as a JSON Schema"),
     ],
     output: vec![
         Field::new("answer", Kind::Any, "the answer; true if the person has said nothing more"),
@@ -61,7 +62,7 @@ impl Tool for Approval {
                     ToolError::permanent(format!("`expires` must be {LENGTH}, or {TIME}, is `{text}`"))
                 })?),
             };
-        Ok(Some(Pause::Approval { show: input.any("show")?.clone(), expires, schema: None }))
+        Ok(Some(Pause::Approval { show: input.any("show")?.clone(), expires, schema: input.0.get("schema").cloned() }))
     }
 
     /// A person has answered.

@@ -34,7 +34,8 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
             "env",
             Kind::Either(vec![Kind::list(Kind::Text), Kind::map(Kind::Text)]),
             "variables: names to pass on, or names with values",
-        ),
+        )
+        .for_secrets(),
         Field::optional(
             "stdout",
             Kind::OneOf(&["json", "text"]),
@@ -89,6 +90,11 @@ const LATER: i32 = 75;
 impl Tool for Exec {
     fn spec(&self) -> &Spec {
         &SPEC
+    }
+
+    fn secrets(&self, input: &Map<String, Value>) -> Vec<String> {
+        let names = input.get("env").and_then(Value::as_array).into_iter().flatten();
+        names.filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
     fn effect(&self, input: &Map<String, Value>) -> Effect {

@@ -31,6 +31,9 @@ const ONLY: &[(&str, &[&str])] = &[
     ("clap", &["agent", "chaos", "xtask"]),
     ("anyhow", &["agent", "chaos", "xtask"]),
     ("ureq", &["tools"]),
+    ("minijinja", &["agent"]),
+    ("jsonschema", &["agent"]),
+    ("granit-parser", &["agent"]),
 ];
 
 /// The same for tests and examples: those of the agent look into its database from outside.

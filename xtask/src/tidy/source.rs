@@ -55,6 +55,18 @@ const BANS: &[Ban] = &[
         except: &["agent/src/main.rs", "agent/src/commands/mod.rs", "agent/src/arm.rs"],
         why: "main prints errors, `say!` what was done",
     },
+    Ban {
+        word: "minijinja::",
+        below: "agent/src",
+        except: &["agent/src/language"],
+        why: "the language of plans is one module",
+    },
+    Ban {
+        word: "jsonschema::",
+        below: "agent/src",
+        except: &["agent/src/language"],
+        why: "the language of plans is one module",
+    },
     Ban { word: "#[allow(", below: "", except: &[], why: "#[expect] with a reason tells when it is stale" },
     Ban { word: "#[ignore", below: "", except: &[], why: "a skipped test looks like a passed one" },
 ];

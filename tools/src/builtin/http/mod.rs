@@ -36,17 +36,17 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
     effect: Effect::Once,
     input: vec![
         Field::new("method", Kind::OneOf(METHODS), "the method"),
-        Field::new("url", Kind::Text, "where to, http or https"),
+        Field::new("url", Kind::Text, "where to, http or https").for_secrets(),
         Field::optional(
             "query",
             Kind::map(Kind::Any),
             "what is added to the address: texts, numbers, booleans or lists",
         ),
-        Field::optional("headers", Kind::map(Kind::Text), "headers, by name"),
-        Field::optional("json", Kind::Any, "a body, sent as JSON"),
-        Field::optional("body", Kind::Text, "a body, sent as it is"),
+        Field::optional("headers", Kind::map(Kind::Text), "headers, by name").for_secrets(),
+        Field::optional("json", Kind::Any, "a body, sent as JSON").for_secrets(),
+        Field::optional("body", Kind::Text, "a body, sent as it is").for_secrets(),
         Field::optional("expect", Kind::list(Kind::Count), "the statuses that mean done; 200 to 299 if not given"),
-        Field::optional("auth", Kind::map(Kind::list(Kind::Text)), "{basic: [user, password]}"),
+        Field::optional("auth", Kind::map(Kind::list(Kind::Text)), "{basic: [user, password]}").for_secrets(),
         Field::optional(
             "key_header",
             Kind::Either(vec![Kind::Text, Kind::Null]),
