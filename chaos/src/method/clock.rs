@@ -39,6 +39,7 @@ fn scenario(ready: &Arc<Prepared>, point: &CrashPoint, word: &str, jump: i64) ->
         let mut stage = ready.stage()?;
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
         stage.run(TASK, None, Expect::Ends(0), &ready.clock.env(jump))?;
+        ready.clock.sweep();
         stage.lived_at(jump);
         // The third one finds events from a time that is not its own.
         stage.run(TASK, None, Expect::Ends(0), &[])?;

@@ -1,6 +1,7 @@
 //! Another time for a process: `libfaketime`, where it is installed and reaches the agent. The times of files stay as
 //! they are: a process really wakes up later, or earlier.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +18,10 @@ const PLACES: [&str; 3] = [
     "/usr/lib*/faketime/libfaketime.so.1",
     "/usr/local/lib/faketime/libfaketime.so.1",
 ];
+
+/// Where the library has memory for each process, under these names with its id.
+const SHARED: &str = "/dev/shm";
+const LEFT: [&str; 2] = ["faketime_shm_", "sem.faketime_sem_"];
 
 /// Whether an agent can be shown another time.
 #[derive(Clone, Debug)]
@@ -51,7 +56,9 @@ impl Clock {
             if !running.has_mapped(Path::new(&library)) {
                 return Ok(Self::Stands("libfaketime does not reach the agent, which is linked without a C library"));
             }
-            if stage.sandbox.finish(running)?.ended == Ended::Exited(0) {
+            let ended = stage.sandbox.finish(running)?.ended;
+            clock.sweep();
+            if ended == Ended::Exited(0) {
                 return Ok(clock);
             }
         }
@@ -71,6 +78,20 @@ impl Clock {
             env.push(("DONT_FAKE_MONOTONIC", "1".to_owned()));
         }
         env
+    }
+
+    /// Removes what the library leaves in memory of processes that have ended, also of a lab that was stopped.
+    pub fn sweep(&self) {
+        for entry in fs::read_dir(SHARED).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let pid = LEFT.iter().find_map(|left| name.strip_prefix(left));
+            let is_left = pid.is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists());
+            if is_left {
+                // Another user's is not ours to remove.
+                let _best_effort = fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// Why it cannot be moved, where it cannot.

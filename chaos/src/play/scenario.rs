@@ -11,7 +11,7 @@ use crate::look::evidence::{Baseline, Evidence, Expect};
 use crate::look::tables::Tables;
 use crate::play::prepared::Prepared;
 use crate::play::stage::Stage;
-use crate::report::model::{Cell, ControlReport, RunTimeline, ScenarioReport, TimelineEvent};
+use crate::report::model::{ControlReport, RunTimeline, ScenarioReport, TimelineEvent};
 use crate::schedule::{CrashPoint, Kill, KillSchedule, Sign};
 
 /// What plays a scenario in a fresh folder.
@@ -29,8 +29,6 @@ pub struct Scenario {
     pub title: String,
     /// Who is killed when.
     pub schedule: KillSchedule,
-    /// Its place in the matrix.
-    pub cell: Option<Cell>,
     /// Does it.
     pub play: Play,
 }
@@ -103,7 +101,6 @@ impl Scenario {
             plan: ready.case.name.clone(),
             title,
             schedule: KillSchedule::default(),
-            cell: None,
             play: Box::new(move || play(&kept)),
         }
     }
@@ -111,7 +108,6 @@ impl Scenario {
     /// With a kill schedule, whose first point is the place in the matrix.
     #[must_use]
     pub fn kills(mut self, schedule: KillSchedule) -> Self {
-        self.cell = schedule.first_point().map(cell);
         self.schedule = schedule;
         self
     }
@@ -138,16 +134,11 @@ impl Scenario {
             cycles: played.cycles,
             findings: played.findings,
             note: played.note,
-            cell: self.cell.clone(),
             timeline: played.evidence.as_ref().map(timeline).unwrap_or_default(),
             disk: played.disk,
         };
         Ok(Done { report, control: played.control, unreachable: played.unreachable })
     }
-}
-
-fn cell(point: &CrashPoint) -> Cell {
-    Cell { site: point.site.clone(), step: point.step, hit: point.hit }
 }
 
 /// A scenario that has been played.

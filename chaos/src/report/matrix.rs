@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::model::{Cell, RunReport, ScenarioReport, VerdictKind};
+use super::model::{RunReport, ScenarioReport, VerdictKind};
+use crate::schedule::CrashPoint;
 
 /// What a square says. Ordered: the worst scenario decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,7 +138,7 @@ fn of_plan<'a>(report: &'a RunReport, plan: &'a str) -> impl Iterator<Item = (us
 }
 
 fn steps(report: &RunReport, plan: &str) -> Matrix {
-    let cells = || of_plan(report, plan).filter_map(|(i, scenario)| Some((i, scenario, scenario.cell.as_ref()?)));
+    let cells = || of_plan(report, plan).filter_map(|(i, scenario)| Some((i, scenario, scenario.cell()?)));
     let of_run = usize::from(cells().any(|(_, _, cell)| cell.step.is_none()));
     let last = cells().filter_map(|(_, _, cell)| cell.step).max();
     let mut columns: Vec<String> = (of_run == 1).then(|| "run".to_owned()).into_iter().collect();
@@ -149,12 +150,12 @@ fn steps(report: &RunReport, plan: &str) -> Matrix {
             Letter::Violated if scenario.schedule.contains(", ") => Letter::Later,
             letter => letter,
         };
-        rows.square(&row_name(cell), column).add(letter, index);
+        rows.square(&row_name(&cell), column).add(letter, index);
     }
     Matrix::new(plan, columns, rows)
 }
 
-fn row_name(cell: &Cell) -> String {
+fn row_name(cell: &CrashPoint) -> String {
     match cell.hit {
         1 => cell.site.clone(),
         hit => format!("{}#{hit}", cell.site),

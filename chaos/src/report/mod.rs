@@ -9,6 +9,7 @@ mod markdown;
 mod matrix;
 pub mod model;
 mod phrase;
+mod row;
 #[cfg(test)]
 mod sample;
 mod terminal;

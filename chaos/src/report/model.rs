@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::crash::power::{DiskReport, PendingReport};
 pub use crate::judge::verdict::{Finding, VerdictKind};
+use crate::schedule::{CrashPoint, KillSchedule};
 
 /// The version of this form.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The file name under which the lab stores a [`RunReport`] in its `--out` folder.
 pub const FILE_NAME: &str = "report.json";
@@ -97,8 +98,8 @@ pub struct MethodReport {
     pub duration_s: f64,
 }
 
-/// One scenario and its judgement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One scenario and its judgement. What one of its fields tells is not written out in another, see `row`.
+#[derive(Debug, Clone, PartialEq)]
 pub struct ScenarioReport {
     /// `method/plan/what`, unique in the run.
     pub id: String,
@@ -111,7 +112,6 @@ pub struct ScenarioReport {
     /// The kill schedule in its one-line form, `none` where nothing is killed.
     pub schedule: String,
     /// The whole command that plays this scenario again; empty where it held as others of its kind did.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub replay: String,
     /// Wall time of the scenario.
     pub duration_s: f64,
@@ -122,43 +122,22 @@ pub struct ScenarioReport {
     /// Kills that hit and were followed by a resume.
     pub cycles: u64,
     /// Only what did *not* hold, worst first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
     /// A fact worth telling although all is well, e.g. that the second kill is unreachable by design because its step
     /// was committed before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Its place in the matrix of points x steps: the point of the *first* kill. `None` where the scenario is not about
-    /// a point.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cell: Option<Cell>,
     /// Every process of the scenario, in the order in which they began; of those that held, one of each kind has it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<RunTimeline>,
     /// For a power cut that lost something, what lay on the disk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskReport>,
 }
 
-/// A crash point as a place in a matrix.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Cell {
-    /// The site, e.g. `after_effect`.
-    pub site: String,
-    /// The step, `None` for a point of the run itself.
-    pub step: Option<usize>,
-    /// Which pass of that site in one process, from 1, which is not written out.
-    #[serde(default = "first", skip_serializing_if = "is_first")]
-    pub hit: u32,
-}
-
-fn first() -> u32 {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_first(hit: &u32) -> bool {
-    *hit == 1
+impl ScenarioReport {
+    /// Its place in the matrix of points x steps: the point of the *first* kill; none where it is not about a point.
+    #[must_use]
+    pub fn cell(&self) -> Option<CrashPoint> {
+        self.schedule.parse::<KillSchedule>().ok()?.first_point().cloned()
+    }
 }
 
 /// One process of a scenario.

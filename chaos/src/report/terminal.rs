@@ -264,7 +264,7 @@ mod tests {
         let text = bare(&summary(&sample::red()));
         let row = text.lines().find(|line| line.starts_with("points ")).expect("a row");
         let words: Vec<_> = row.split_whitespace().collect();
-        assert_eq!(words, ["points", "17", "15", "1", "1", "17", "0.21"]);
+        assert_eq!(words, ["points", "17", "15", "1", "1", "17", "0.20"]);
     }
 
     #[test]

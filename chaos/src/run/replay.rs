@@ -79,7 +79,6 @@ fn fuzzed(lab: &Arc<Lab>, plans: &[Arc<PlanCase>], plan: &RandomPlan, what: &str
         method: "fuzz",
         plan: plan.to_string(),
         title: format!("a random plan under the schedule {kills}"),
-        cell: None,
         schedule: kills,
         play: Box::new(move || fuzz::play_case(&lab, &case, company, &schedule)),
     })

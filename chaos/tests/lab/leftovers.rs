@@ -52,6 +52,17 @@ fn a_daemon_that_a_run_has_left_is_told_and_ended() {
     assert!(!is_alive("sleep 611.5"));
 }
 
+/// Each killed process left two files of libfaketime in memory, 286 after eight runs.
+#[test]
+fn what_another_clock_leaves_in_memory_of_dead_processes_is_removed() {
+    chaos(&["run", "--agent", &honest(), "--method", "clock", "--shard", "1/8"]).assert().success();
+    for entry in std::fs::read_dir("/dev/shm").expect("/dev/shm").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(pid) = name.strip_prefix("faketime_shm_") else { continue };
+        assert!(Path::new("/proc").join(pid).exists(), "{name} is that of a dead process");
+    }
+}
+
 #[test]
 fn a_child_of_a_wrapper_that_outlives_its_run_is_told_with_the_hint_to_exec() {
     let dir = TempDir::new().expect("dir");
