@@ -33,6 +33,8 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
         let mut seconds = ready.discovery.after.get(point).cloned().unwrap_or_default();
         if ready.case.kind.log().is_some() {
             seconds.retain(|second| is_of_inbox(ready, second));
+        } else if is_plain(ready) {
+            seconds.retain(CrashPoint::is_of_contract);
         }
         let first = Arc::new(First { point: point.clone(), left: Mutex::default() });
         all.extend(seconds.iter().map(|second| scenario(ready, &first, second)));
@@ -46,7 +48,18 @@ fn matters(ready: &Prepared, first: &CrashPoint) -> bool {
     if ready.case.kind.log().is_some() {
         return is_of_inbox(ready, first);
     }
-    ready.case.example_of.is_none() || first.step == Some(ready.last_step())
+    let is_own = ready.case.example_of.is_none() || first.step == Some(ready.last_step());
+    is_own && (!is_plain(ready) || first.is_of_contract())
+}
+
+/// The example of a tool that changes nothing and has nothing of its own: it is killed where the report plan is, of which
+/// all pairs are played. A tool that waits passes the points of a commit once more.
+fn is_plain(ready: &Prepared) -> bool {
+    let last = ready.last_step();
+    let of_last = |point: &&CrashPoint| point.step == Some(last);
+    ready.case.example_of.is_some()
+        && !ready.effectful_steps().contains(&last)
+        && ready.discovery.clean.iter().filter(of_last).all(|point| point.hit <= 2)
 }
 
 /// The pairs of the loop and the store are played with other plans. Of the inbox there are the points of log and
