@@ -52,8 +52,8 @@ fn matters(ready: &Prepared, first: &CrashPoint) -> bool {
     is_own && (!is_plain(ready) || first.is_of_contract())
 }
 
-/// The example of a tool that changes nothing and has nothing of its own: it is killed where the report plan is, of which
-/// all pairs are played. A tool that waits passes the points of a commit once more.
+/// The example of a tool that changes nothing and has nothing of its own: it is killed where the report plan is, of
+/// which all pairs are played. A tool that waits passes the points of a commit once more.
 fn is_plain(ready: &Prepared) -> bool {
     let last = ready.last_step();
     let of_last = |point: &&CrashPoint| point.step == Some(last);
