@@ -46,6 +46,8 @@ pub mod code {
     pub const FAILED: i32 = 2;
     /// Another process holds the task's lock.
     pub const LOCKED: i32 = 3;
+    /// The task waits for a person: it is in doubt, or there is a question.
+    pub const PERSON: i32 = 6;
     /// The command line or a variable makes no sense.
     pub const USAGE: i32 = 64;
 }

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::agent::process::{Ended, Outcome};
 use crate::case::plan::PlanCase;
-use crate::case::{TASK, inbox};
+use crate::case::promise::Promise;
+use crate::case::{TASK, inbox, world};
 use crate::judge;
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Baseline, Evidence, Expect, RunRecord, TaskEnd};
@@ -47,6 +48,13 @@ impl Story {
     /// An inbox task, killed at one of the contract's points or at `report.published`, then resumed to the end.
     pub(crate) fn inbox_killed_at(point: &str) -> Self {
         Self::of(&inbox::case(), Some(point.parse().expect("a point")))
+    }
+
+    /// An effect of this class, killed at one of the contract's points, then resumed to the end by an agent that
+    /// repeats it under its key.
+    pub(crate) fn of_promise(promise: Promise, point: &str) -> Self {
+        let case = world::cases().into_iter().find(|case| case.kind.promise(0) == Some(promise)).expect("a case");
+        Self::of(&case, Some(point.parse().expect("a point")))
     }
 
     fn of(case: &PlanCase, point: Option<CrashPoint>) -> Self {
@@ -255,7 +263,9 @@ impl Agent {
     }
 
     fn effect(&mut self, _: &str, idx: usize) {
-        if idx == 2 && self.2.kind.log().is_none() {
+        if self.2.kind.promise(idx).is_some() {
+            self.0.world.insert(world::file_of(TASK, idx), b"once\n".to_vec());
+        } else if idx == 2 && self.2.kind.log().is_none() {
             self.0.world.insert(ARTIFACT.to_owned(), b"summary".to_vec());
             let now = std::time::SystemTime::UNIX_EPOCH;
             self.1 = self.0.written.insert(ARTIFACT.to_owned(), now).is_some();
@@ -267,6 +277,7 @@ impl Agent {
         step.status = "done".to_owned();
         step.output = Some(match (self.2.kind.log().is_some(), idx) {
             (true, _) => inbox::results(&self.2.files)[idx].clone(),
+            (false, _) if self.2.kind.promise(idx).is_some() => world::output_of(TASK, idx),
             (false, 1) => json!({ "summary": "summary", "engine": "stub" }),
             (false, _) => json!({ "path": ARTIFACT, "deduplicated": self.1 }),
         });

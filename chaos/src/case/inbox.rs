@@ -86,6 +86,7 @@ pub fn case() -> PlanCase {
         files,
         example_of: None,
         effects: Effects::default(),
+        methods: None,
     }
 }
 

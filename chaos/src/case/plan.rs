@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use crate::case::effects::Effects;
+use crate::case::promise::Promise;
 use crate::contract::PLAN_FILE;
 use crate::error::LabError;
 
@@ -56,6 +57,16 @@ pub trait Kind: std::fmt::Debug + Send + Sync {
     fn late(&self) -> &'static [&'static str] {
         &[]
     }
+
+    /// What is promised of a step's effect in the world, where the lab counts that.
+    fn promise(&self, _step: usize) -> Option<Promise> {
+        None
+    }
+
+    /// Whether the lab is the person who is asked, and looks at the world before it answers.
+    fn has_person(&self) -> bool {
+        false
+    }
 }
 
 /// A plan file: `create` once, then `run` again and again.
@@ -91,6 +102,8 @@ pub struct PlanCase {
     pub example_of: Option<String>,
     /// Which files are judged.
     pub effects: Effects,
+    /// The methods that play it, where not all do.
+    pub methods: Option<&'static [&'static str]>,
 }
 
 impl PlanCase {
@@ -127,6 +140,7 @@ impl PlanCase {
             files: BTreeMap::new(),
             example_of: None,
             effects: Effects::default(),
+            methods: None,
         })
     }
 
@@ -169,6 +183,12 @@ impl PlanCase {
     #[must_use]
     pub fn is_built_in(&self) -> bool {
         self.text == REPORT_PLAN
+    }
+
+    /// Whether all methods are for it, and for each of its steps.
+    #[must_use]
+    pub fn is_played_whole(&self) -> bool {
+        self.example_of.is_none() && self.methods.is_none()
     }
 
     /// Whether a file in the working folder is there for the agent to read, and none of its doing.

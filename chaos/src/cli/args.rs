@@ -14,8 +14,8 @@ use super::tool::ToolArgs;
 use crate::agent::ask;
 use crate::agent::folder::Folder;
 use crate::agent::target::Target;
-use crate::case::inbox;
 use crate::case::plan::PlanCase;
+use crate::case::{inbox, world};
 use crate::crash::LAUNCH;
 use crate::error::LabError;
 use crate::judge;
@@ -97,8 +97,8 @@ pub struct TargetArgs {
     /// The agent's command, split as a shell would; this workspace's agent if not given
     #[arg(long, value_name = "CMD")]
     pub agent: Option<String>,
-    /// A plan file to test with, instead of the built-in plans and the tools' own examples; `inbox` is the built-in
-    /// inbox case, `./inbox` a file of that name
+    /// A plan file to test with, instead of the built-in plans and the tools' own examples; `inbox`, `exec-once` and
+    /// the like are built-in cases, `./inbox` a file of that name
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
     /// A folder whose content the plan finds in its working folder; without it, files that the plan names and that
@@ -210,13 +210,11 @@ impl TargetArgs {
     /// An agent that is not there, plans that cannot be read.
     pub fn setup(&self) -> Result<Setup, LabError> {
         let own = match &self.plan {
-            Some(file) if self.is_inbox() => {
-                if self.inputs.is_some() {
-                    let why = format!("`--plan {}` brings its own inputs", file.display());
-                    return Err(LabError::Usage(why));
-                }
-                Some(inbox::case())
+            Some(file) if self.inputs.is_some() && self.built_in().is_some() => {
+                let why = format!("`--plan {}` brings its own inputs", file.display());
+                return Err(LabError::Usage(why));
             }
+            Some(_) if self.built_in().is_some() => self.built_in(),
             Some(file) => Some(PlanCase::load(file, self.inputs.as_deref())?),
             None => None,
         };
@@ -235,11 +233,17 @@ impl TargetArgs {
             Some(own) if !own.kind.is_created() && !target.has_inbox => {
                 return Err(LabError::Usage("the agent has no command `inbox`".to_owned()));
             }
-            Some(own) => vec![own],
+            Some(own) => {
+                if let Some(why) = own.methods.and_then(|_| world::why_not(&target)) {
+                    return Err(LabError::Usage(why));
+                }
+                vec![own]
+            }
             None => {
                 let mut plans = vec![PlanCase::report()];
                 plans.extend(target.has_inbox.then(inbox::case));
                 plans.extend(target.examples.clone());
+                plans.extend(world::played(&target, self.deep));
                 plans
             }
         };
@@ -258,9 +262,11 @@ impl TargetArgs {
         Ok(Setup { lab: Arc::new(lab), plans: plans.into_iter().map(Arc::new).collect(), folder })
     }
 
-    /// Whether the plan is the built-in inbox case and no file.
-    fn is_inbox(&self) -> bool {
-        self.plan.as_ref().is_some_and(|plan| plan.as_os_str() == inbox::NAME)
+    /// The case that the plan names, where it is built in and no file.
+    fn built_in(&self) -> Option<PlanCase> {
+        let name = self.plan.as_ref()?.to_str()?;
+        let mut cases = world::cases().into_iter().chain([inbox::case()]);
+        cases.find(|case| case.name == name)
     }
 
     /// The agent, asked for its inventory in a folder below `root`.

@@ -54,7 +54,7 @@ fn of_run(run: &RunRecord) -> Verdict {
         }
         Expect::Refused => ended == Ended::Exited(LOCKED),
         Expect::Contends => matches!(ended, Ended::Exited(DONE | LOCKED)),
-        Expect::Survives => ended == Ended::Exited(DONE),
+        Expect::Survives | Expect::Heard => ended == Ended::Exited(DONE),
         Expect::Faulted => ended == Ended::Exited(DONE) || run.outcome.stopped_loudly(),
     };
     if good && run.expect == Expect::Survives && !run.signalled {
@@ -72,6 +72,7 @@ fn of_run(run: &RunRecord) -> Verdict {
         Expect::Contends => "must end with 0 or 3".to_owned(),
         Expect::Survives => "must go on after SIGCONT and end with 0".to_owned(),
         Expect::Faulted => "must end with 0, or stop with a message".to_owned(),
+        Expect::Heard => "must be heard and end with 0".to_owned(),
     };
     let wanted_death = matches!(run.expect, Expect::Dies | Expect::Interrupted(_));
     if wanted_death && matches!(ended, Ended::Exited(DONE | USAGE)) {

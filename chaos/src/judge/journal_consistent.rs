@@ -1,6 +1,6 @@
 //! The journal is complete and in order: every `step_started` is closed by exactly one `step_finished`,
-//! `step_recovered`, `step_error` or `step_released`, steps come one after another, events belong to the run that is at
-//! work, and rows that were seen once never change.
+//! `step_recovered`, `step_error`, `step_released` or `step_in_doubt`, steps come one after another, events belong to
+//! the run that is at work, and rows that were seen once never change. A doubt ends with one word about it.
 //!
 //! A task with a completion may journal its attempts like those of a step: every `completion_started` is closed by one
 //! `task_done`, `completion_error` or `completion_recovered`. Kinds that are not known are nobody's business.
@@ -85,6 +85,8 @@ impl<'de> serde::Deserialize<'de> for Keys {
 struct Progress {
     open_in: Option<String>,
     finished: bool,
+    /// Whether a person has to say what became of it.
+    doubted: bool,
     attempts: u64,
     /// Attempts that do not count against the limit: they were given back in good order, or forgiven by a retry.
     uncounted: u64,
@@ -96,6 +98,12 @@ impl Progress {
         let mut wrong = Vec::new();
         if self.open_in.replace(event.run.clone()).is_some() {
             wrong.push(format!("{what} is still open"));
+        }
+        if self.doubted {
+            wrong.push(format!("{what} is in doubt"));
+        }
+        if self.finished {
+            wrong.push(format!("{what} is finished already"));
         }
         self.attempts += 1;
         let (said, is) = (event.field("attempt"), self.attempts);
@@ -150,6 +158,8 @@ impl<'a> Reader<'a> {
             "step_finished" => self.step_closed(event, true, &mut wrong),
             "step_error" => self.step_closed(event, false, &mut wrong),
             "step_released" => self.step_released(event, &mut wrong),
+            "step_in_doubt" => self.step_in_doubt(event, &mut wrong),
+            "doubt_resolved" => self.doubt_resolved(event, &mut wrong),
             "completion_started" => self.completion_started(event, &mut wrong),
             "completion_error" => self.completion_error(event, &mut wrong),
             "completion_recovered" => self.completion_recovered(event, &mut wrong),
@@ -236,6 +246,26 @@ impl<'a> Reader<'a> {
         if let Some(step) = event.step.and_then(|idx| self.steps.get_mut(&idx)) {
             step.uncounted += 1;
         }
+    }
+
+    /// An attempt of which nobody knows what became of it; where its run has died, the next one says so without
+    /// beginning.
+    fn step_in_doubt(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        self.close(event, wrong);
+        gives(event, "known", wrong);
+        if let Some(step) = event.step.and_then(|idx| self.steps.get_mut(&idx)) {
+            step.doubted = true;
+        }
+    }
+
+    /// A person's word.
+    fn doubt_resolved(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        gives(event, "word", wrong);
+        let Some(step) = event.step.and_then(|idx| self.steps.get_mut(&idx)).filter(|step| step.doubted) else {
+            return wrong.push("is about a step that is not in doubt".to_owned());
+        };
+        step.doubted = false;
+        step.finished = event.field("word") == "happened";
     }
 
     fn completion_started(&mut self, event: &EventRow, wrong: &mut Vec<String>) {

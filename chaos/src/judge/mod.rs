@@ -13,6 +13,7 @@ mod journal_consistent;
 mod journal_replay;
 mod no_stray_files;
 mod one_run_started;
+mod promise_kept;
 mod recovery_explicit;
 mod report_whole;
 mod resumes_not_restarts;
@@ -40,7 +41,7 @@ pub struct Property {
 }
 
 /// Every property, in the order in which findings are told.
-pub const ALL: [Property; 15] = [
+pub const ALL: [Property; 16] = [
     // How the processes ended comes first: what else is wrong often follows from it.
     Property {
         name: "exit_code",
@@ -66,6 +67,11 @@ pub const ALL: [Property; 15] = [
         name: "effect_once",
         about: "effects are in the world once, byte for byte those of a run without a crash",
         check: effect_once::check,
+    },
+    Property {
+        name: "promise_kept",
+        about: "an effect of a class is in the world as often as that allows, and nobody but a person ends a doubt",
+        check: promise_kept::check,
     },
     Property {
         name: "journal_consistent",

@@ -30,6 +30,8 @@ pub enum Expect {
     Survives,
     /// A call of it fails: it goes on and ends with 0, or stops loudly, with any code that it has words for.
     Faulted,
+    /// Not a run but the answer of a person, which is heard: 0.
+    Heard,
 }
 
 /// One `run` of the agent.
@@ -60,7 +62,7 @@ impl RunRecord {
     /// nobody can know.
     #[must_use]
     pub fn got_the_lock(&self, finished_before: bool) -> Option<bool> {
-        if finished_before {
+        if finished_before || self.expect == Expect::Heard {
             return Some(false);
         }
         match self.outcome.ended {
@@ -151,7 +153,10 @@ impl Evidence {
     #[must_use]
     pub fn label(&self, run: usize) -> String {
         let record = &self.runs[run];
-        let same = self.runs[..run].iter().filter(|r| r.task == record.task);
+        if record.expect == Expect::Heard {
+            return format!("a person's answer about {}", record.task);
+        }
+        let same = self.runs[..run].iter().filter(|r| r.task == record.task && r.expect != Expect::Heard);
         let nth = same.count() + 1;
         match &record.kill {
             Some(kill) => format!("run {nth} of {} ({kill})", record.task),

@@ -81,6 +81,12 @@ impl Sandbox {
         Ok(twin)
     }
 
+    /// What is played here.
+    #[must_use]
+    pub fn case(&self) -> &Arc<PlanCase> {
+        &self.case
+    }
+
     /// The agent's working folder.
     #[must_use]
     pub fn world(&self) -> PathBuf {

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use crate::agent::target::Target;
 use crate::case::plan::PlanCase;
+use crate::case::world;
 use crate::error::LabError;
 use crate::play::method::Method;
 use crate::play::prepared::Prepared;
@@ -61,7 +62,11 @@ pub const ALL: [Method; 21] = [
 /// Why a method has nothing to do with a case.
 #[must_use]
 pub fn why_not(method: &Method, target: &Target, case: &PlanCase) -> Option<&'static str> {
+    let left_out = case.methods.is_some_and(|methods| !methods.contains(&method.name));
     match method.name {
+        BASELINE => None,
+        name if left_out && world::could_play(name) => Some("an everyday run leaves it to `--deep` and `--plan`"),
+        _ if left_out => Some("it is not about effects in the world"),
         "log" if case.kind.log().is_none() => Some("it has no action log"),
         "control" => control::why_not(target, case),
         _ => None,
@@ -72,7 +77,7 @@ pub fn why_not(method: &Method, target: &Target, case: &PlanCase) -> Option<&'st
 #[must_use]
 pub fn why_not_ready(method: &Method, ready: &Prepared) -> Option<&'static str> {
     match method.name {
-        "clock" if ready.case.example_of.is_none() => ready.clock.stands(),
+        "clock" if ready.case.is_played_whole() => ready.clock.stands(),
         _ => why_not(method, &ready.lab.target, &ready.case),
     }
 }

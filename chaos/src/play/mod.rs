@@ -6,6 +6,7 @@ pub mod clock;
 pub mod company;
 pub mod discover;
 pub mod method;
+pub mod person;
 pub mod pool;
 pub mod prepared;
 pub mod resume;

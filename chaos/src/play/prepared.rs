@@ -60,7 +60,7 @@ impl Prepared {
         let discovery =
             if sound { discover(lab, case, created.as_ref(), jobs)? } else { Discovery::of_contract(case.steps.len()) };
         baseline.between.clone_from(&discovery.between);
-        let clock = if sound && case.example_of.is_none() {
+        let clock = if sound && case.is_played_whole() {
             Clock::find(lab, case, created.as_ref())?
         } else {
             Clock::Stands("it was not tried")

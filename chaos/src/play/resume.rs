@@ -12,6 +12,7 @@ use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Evidence, Expect, RunRecord, TaskEnd};
 use crate::look::sandbox::Sandbox;
 use crate::look::snapshot::Snapshot;
+use crate::play::person;
 use crate::play::prepared::Prepared;
 use crate::schedule::{CallPoint, Kill};
 
@@ -111,18 +112,8 @@ pub fn create_again(ready: &Prepared, image: &Image, seen: &Seen, env: &Env) -> 
 /// # Errors
 /// The lab's own failures.
 pub fn to_the_end(ready: &Prepared, sandbox: &mut Sandbox, past: Past, env: &Env) -> Result<Evidence, LabError> {
-    let words = ready.case.kind.words(TASK);
-    let running = sandbox.start(&ready.lab.target, &words, env)?;
-    let outcome = sandbox.finish(running)?;
     let mut runs = past.runs;
-    runs.push(RunRecord {
-        task: TASK.to_owned(),
-        kill: None,
-        expect: Expect::Ends(0),
-        outcome,
-        signalled: false,
-        after: Some(sandbox.look()?),
-    });
+    person::to_the_end(&ready.lab.target, sandbox, &mut runs, TASK, env)?;
     Ok(Evidence {
         case: Arc::clone(&ready.case),
         tasks: vec![TASK.to_owned()],

@@ -215,7 +215,12 @@ pub fn play_schedule(
 ) -> Result<bool, LabError> {
     let mut unreachable = false;
     for (i, kill) in schedule.0.iter().enumerate() {
-        let reach = reach(kill, task, &stage.last().tables, &recorded(i));
+        let recorded = recorded(i);
+        let mut reach = reach(kill, task, &stage.last().tables, &recorded);
+        // A person may have said that the step is done, so that it is not begun again.
+        if stage.case().kind.has_person() && !matches!(kill, Kill::Point(point) if recorded.contains(point)) {
+            reach = Reach::Unknown;
+        }
         unreachable |= reach == Reach::Never;
         let run = stage.run(task, Some(kill), expectation(kill, reach), env)?;
         if run.outcome.ended == Ended::Exited(0) {

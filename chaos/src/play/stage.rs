@@ -16,6 +16,7 @@ use crate::look::lab::Lab;
 use crate::look::reader::LiveReader;
 use crate::look::sandbox::Sandbox;
 use crate::look::snapshot::Snapshot;
+use crate::play::person;
 use crate::schedule::{CrashPoint, Kill, Sign};
 
 /// Between two looks at a journal that is being written.
@@ -134,7 +135,8 @@ impl<'a> Stage<'a> {
         self.evidence.observed.extend(tables);
     }
 
-    /// Runs the task to its end, whatever that is, and looks at the folder.
+    /// Runs the task to its end, whatever that is, and looks at the folder. Where it asks a person, it is answered and
+    /// goes on in another run, to which the same is done.
     ///
     /// # Errors
     /// See [`Stage::new`].
@@ -145,9 +147,14 @@ impl<'a> Stage<'a> {
         expect: Expect,
         env: &[(&'static str, String)],
     ) -> Result<&RunRecord, LabError> {
-        let (outcome, signalled) = self.play(task, kill, env)?;
-        let after = Some(self.sandbox.look()?);
-        self.record(RunRecord { task: task.to_owned(), kill: kill.cloned(), expect, outcome, signalled, after });
+        loop {
+            let (outcome, signalled) = self.play(task, kill, env)?;
+            let after = Some(self.sandbox.look()?);
+            self.record(RunRecord { task: task.to_owned(), kill: kill.cloned(), expect, outcome, signalled, after });
+            if !person::answers(&self.lab.target, &mut self.sandbox, &mut self.evidence.runs)? {
+                break;
+            }
+        }
         Ok(&self.evidence.runs[self.evidence.runs.len() - 1])
     }
 

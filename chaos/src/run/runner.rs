@@ -10,6 +10,7 @@ use crate::agent::live;
 use crate::agent::process::now;
 use crate::agent::target::ToolFacts;
 use crate::case::plan::PlanCase;
+use crate::case::world;
 use crate::error::LabError;
 use crate::judge::verdict::VerdictKind;
 use crate::look::lab::Lab;
@@ -415,10 +416,11 @@ fn spread<T>(all: Vec<T>) -> Vec<T> {
 fn missing(lab: &Lab) -> Vec<String> {
     let by_inventory = "the tools' own examples and the control by keys, because the agent has no `tools --json`";
     let Some(inventory) = &lab.target.inventory else { return vec![by_inventory.to_owned()] };
+    let world = world::why_not(&lab.target).map(|why| format!("the effects in the world, because {why}"));
     let needs = |tool: &ToolFacts| {
         Some(format!("the example of `{}`, because it needs {}", tool.name, tool.example.needs.as_ref()?))
     };
-    inventory.tools.iter().filter_map(needs).collect()
+    inventory.tools.iter().filter_map(needs).chain(world).collect()
 }
 
 fn speed(methods: &[MethodReport]) -> Option<f64> {

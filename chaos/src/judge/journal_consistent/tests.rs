@@ -170,3 +170,28 @@ fn a_journal_without_its_first_event_is_rejected() {
     story.remove_event("task_created");
     breaks(NAME, &story, "has no task_created");
 }
+
+/// A run that cannot know leaves its step in doubt; a person says a word, and another run goes on.
+fn doubted(word: &str) -> Story {
+    let mut story = Story::killed_at("after_effect:1");
+    let doubt = story.event("step_recovered", 0);
+    (doubt.kind, doubt.data) = ("step_in_doubt".to_owned(), "{\"known\":\"it was cut\"}".to_owned());
+    story.insert_event("doubt_resolved", Some(1), "run_started", 1);
+    story.event("doubt_resolved", 0).data = format!("{{\"by\":\"me\",\"why\":\"\",\"word\":\"{word}\"}}");
+    story
+}
+
+#[test]
+fn a_doubt_closes_a_step_and_one_word_ends_it() {
+    holds(NAME, &doubted("absent"));
+    breaks(NAME, &doubted("happened"), "the step is finished already");
+    let mut story = doubted("absent");
+    story.event("step_in_doubt", 0).data = "{}".to_owned();
+    breaks(NAME, &story, "gives no known");
+    let mut story = doubted("absent");
+    story.remove_event("doubt_resolved");
+    breaks(NAME, &story, "the step is in doubt");
+    let mut story = doubted("absent");
+    story.insert_event("doubt_resolved", Some(1), "run_started", 1);
+    breaks(NAME, &story, "is about a step that is not in doubt");
+}

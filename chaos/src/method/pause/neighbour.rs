@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use super::freeze::{NAME, freeze, is_of_database, missed};
-use crate::agent::process::{Env, Outcome};
+use crate::agent::process::{Ended, Env, Outcome};
 use crate::case::names;
+use crate::contract::code::PERSON;
 use crate::crash::{Frame, Tape, record};
 use crate::error::LabError;
 use crate::judge::undisturbed;
 use crate::look::evidence::{Evidence, Expect, RunRecord, TaskEnd};
 use crate::look::sandbox::Sandbox;
 use crate::look::snapshot::Snapshot;
+use crate::play::person;
 use crate::play::prepared::Prepared;
 use crate::play::scenario::{Played, Scenario};
 use crate::play::stage::Stage;
@@ -63,6 +65,11 @@ fn play(ready: &Prepared, beside: &Beside, at: usize) -> Result<Played, LabError
     let Some(pair) = freeze(ready, &mut sandbox, at, [&first, &neighbour])? else { return Ok(missed(at)) };
     evidence.runs.push(run(&neighbour, pair.other, None));
     evidence.runs.push(run(&first, pair.frozen, Some(sandbox.look()?)));
+    let asks = |run: &&mut RunRecord| run.task == neighbour && run.outcome.ended == Ended::Exited(PERSON);
+    if let Some(asked) = evidence.runs.iter_mut().rfind(asks) {
+        asked.expect = Expect::Ends(PERSON);
+        person::to_the_end(&ready.lab.target, &mut sandbox, &mut evidence.runs, &neighbour, &Env::new())?;
+    }
     evidence.strays = sandbox.strays();
     let baseline = ready.baseline_of_tasks(&evidence.tasks)?;
     let undisturbed = undisturbed(&evidence, &baseline);

@@ -1,0 +1,191 @@
+//! Effects in the real world, one case for each class. A program of the lab has them: each one is a line in a file that
+//! is named after the step's key, so that the folder tells how often it was there. What the agent says is never asked.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::agent::target::Target;
+use crate::case::plan::{Kind, PlanCase};
+use crate::case::promise::Promise;
+use crate::contract::STARTER;
+
+/// The methods that play these cases when nothing is left out; the others play with the agent's own plans.
+const METHODS: &[&str] = &["points", "nested", "random", "exhaust", "faults", "pause", "fuzz"];
+
+/// What an everyday run plays of them: these cases, with these methods. The example of the tool that starts programs
+/// can be asked about, and is played with all methods.
+const EVERYDAY: (&[&str], &[&str]) = (&["exec-once"], &["points"]);
+
+/// A program that a step starts, in one class.
+#[derive(Debug)]
+struct Program(Promise);
+
+impl Kind for Program {
+    fn words(&self, task: &str) -> Vec<String> {
+        vec!["run".to_owned(), task.to_owned()]
+    }
+
+    fn is_created(&self) -> bool {
+        true
+    }
+
+    fn promise(&self, _step: usize) -> Option<Promise> {
+        Some(self.0)
+    }
+
+    fn has_person(&self) -> bool {
+        self.0 == Promise::Once
+    }
+}
+
+/// The program. Until the effect is there, a failure says "later"; after it nobody knows, and it dies, so that the
+/// class decides.
+const HAVE_EFFECT: &str = r#"# Adds a line to the file of its key: `once` each time, `keyed` only where there is none.
+file="artifacts/$AGENT_IDEMPOTENCY_KEY.txt" draft="artifacts/.$AGENT_IDEMPOTENCY_KEY.$$.tmp"
+say() { printf '{"filed": "%s"}\n' "$file"; }
+[ "$1" = pure ] && { say; exit; }
+mkdir artifacts 2> /dev/null || [ -d artifacts ] || exit 75
+for left in artifacts/."$AGENT_IDEMPOTENCY_KEY".*.tmp; do
+    [ ! -e "$left" ] || rm -f "$left" || exit 75
+done
+if [ "$1" = once ] || [ ! -e "$file" ]; then
+    { [ ! -e "$file" ] || cat "$file"; printf '%s\n' "$AGENT_IDEMPOTENCY_KEY"; } > "$draft" || exit 75
+    sync "$draft" || exit 75
+    mv "$draft" "$file" || exit 75
+fi
+sync artifacts . || kill -9 $$
+say
+"#;
+
+/// The check.
+const HAS_HAPPENED: &str = r#"# Says whether there is a file of its key.
+file="artifacts/$AGENT_IDEMPOTENCY_KEY.txt"
+if [ -e "$file" ]; then
+    sync artifacts . && printf '{"effect": "happened", "output": {"filed": "%s"}}\n' "$file"
+else
+    printf '{"effect": "absent"}\n'
+fi
+"#;
+
+/// All cases.
+#[must_use]
+pub fn cases() -> Vec<PlanCase> {
+    Promise::ALL.into_iter().map(program).collect()
+}
+
+/// Those that are played with this agent where nobody names one.
+#[must_use]
+pub fn played(target: &Target, deep: bool) -> Vec<PlanCase> {
+    let mut cases = if why_not(target).is_none() { cases() } else { Vec::new() };
+    if !deep {
+        cases.retain(|case| EVERYDAY.0.contains(&case.name.as_str()));
+        cases.iter_mut().for_each(|case| case.methods = Some(EVERYDAY.1));
+    }
+    cases
+}
+
+/// Why an agent cannot play them.
+#[must_use]
+pub fn why_not(target: &Target) -> Option<String> {
+    let missing = target.tool(STARTER).is_none();
+    missing.then(|| format!("the agent has no tool `{STARTER}` that it tells of"))
+}
+
+/// Whether one of these cases could be played by the method.
+#[must_use]
+pub fn could_play(method: &str) -> bool {
+    METHODS.contains(&method)
+}
+
+fn program(promise: Promise) -> PlanCase {
+    let word = promise.word();
+    // Who can be asked has no other protection.
+    let habit = if promise == Promise::Verifiable { "once" } else { word };
+    let mut input = json!({ "command": ["/bin/sh", "have_effect.sh", habit] });
+    let mut step = json!({ "tool": STARTER, "retry": { "backoff": "10ms" } });
+    if promise == Promise::Verifiable {
+        input["check"] = json!(["/bin/sh", "has_happened.sh"]);
+    } else {
+        step["effect"] = word.into();
+    }
+    step["input"] = input;
+    let plan = json!({ "goal": format!("Have an effect that is {word}"), "steps": [step] });
+    let kind: &'static dyn Kind = match promise {
+        Promise::Pure => &Program(Promise::Pure),
+        Promise::Keyed => &Program(Promise::Keyed),
+        Promise::Verifiable => &Program(Promise::Verifiable),
+        Promise::Once => &Program(Promise::Once),
+    };
+    case(&format!("{STARTER}-{word}"), &plan, kind)
+}
+
+fn case(name: &str, plan: &Value, kind: &'static dyn Kind) -> PlanCase {
+    let mut case = PlanCase::parse(name, &plan.to_string()).expect("a built-in plan is a plan");
+    let files = [("have_effect.sh", HAVE_EFFECT), ("has_happened.sh", HAS_HAPPENED)];
+    case.files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).into();
+    case.kind = kind;
+    case.methods = Some(METHODS);
+    case
+}
+
+/// The file that holds the effects of a step.
+#[must_use]
+pub fn file_of(task: &str, step: usize) -> String {
+    format!("artifacts/{task}-{step}.txt")
+}
+
+/// What the program prints of it.
+#[must_use]
+pub fn output_of(task: &str, step: usize) -> Value {
+    json!({ "filed": file_of(task, step) })
+}
+
+/// How often the effect of a step is in the world.
+#[must_use]
+pub fn count(world: &BTreeMap<String, Vec<u8>>, task: &str, step: usize) -> usize {
+    world.get(&file_of(task, step)).map_or(0, |content| content.split_inclusive(|byte| *byte == b'\n').count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Output};
+
+    fn call(folder: &std::path::Path, script: &str, habit: &str) -> Output {
+        let mut sh = Command::new("/bin/sh");
+        sh.args(["-c", script, "sh", habit]).current_dir(folder).env("AGENT_IDEMPOTENCY_KEY", "t1-0");
+        sh.output().expect("a shell")
+    }
+
+    /// The lab's own program is what its judges count by.
+    #[test]
+    fn a_repeated_effect_is_counted_and_a_key_is_kept() {
+        for (habit, effects) in [("pure", 0), ("keyed", 1), ("once", 2)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let asked = |when: &str| {
+                let said = call(folder.path(), HAS_HAPPENED, "");
+                assert!(String::from_utf8_lossy(&said.stdout).contains(when), "{habit}: {said:?}");
+            };
+            asked("absent");
+            for _ in 0..2 {
+                let said = call(folder.path(), HAVE_EFFECT, habit);
+                assert_eq!(serde_json::from_slice::<Value>(&said.stdout).ok(), Some(output_of("t1", 0)), "{said:?}");
+            }
+            let content = std::fs::read(folder.path().join(file_of("t1", 0)));
+            let world = content.map(|content| (file_of("t1", 0), content)).into_iter().collect();
+            assert_eq!(count(&world, "t1", 0), effects, "{habit}");
+            asked(if effects > 0 { "happened" } else { "absent" });
+        }
+    }
+
+    #[test]
+    fn an_effect_that_cannot_be_had_is_put_off_and_one_that_cannot_be_vouched_for_is_unknown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("artifacts"), "in the way").expect("written");
+        assert_eq!(call(folder.path(), HAVE_EFFECT, "once").status.code(), Some(75));
+        std::fs::remove_file(folder.path().join("artifacts")).expect("removed");
+        let unsynced = HAVE_EFFECT.replace("sync artifacts .", "false");
+        assert_eq!(call(folder.path(), &unsynced, "once").status.code(), None, "it dies");
+    }
+}
