@@ -46,6 +46,8 @@ pub mod code {
     pub const FAILED: i32 = 2;
     /// Another process holds the task's lock.
     pub const LOCKED: i32 = 3;
+    /// Not possible in the task's present state.
+    pub const REFUSED: i32 = 4;
     /// The task waits for a person: it is in doubt, or there is a question.
     pub const PERSON: i32 = 6;
     /// The command line or a variable makes no sense.

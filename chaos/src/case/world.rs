@@ -11,17 +11,29 @@ use crate::case::promise::Promise;
 use crate::contract::STARTER;
 
 /// The methods that play these cases when nothing is left out; the others play with the agent's own plans.
-const METHODS: &[&str] = &["points", "nested", "random", "exhaust", "faults", "pause", "fuzz"];
+const METHODS: &[&str] = &["points", "nested", "random", "people", "exhaust", "faults", "pause", "fuzz"];
+
+/// The name of the case that waits.
+const WAITS: &str = "waits";
+
+/// The tools that they are made of.
+const TOOLS: [&str; 3] = [STARTER, "sleep", "approval"];
 
 /// What an everyday run plays of them: these cases, with these methods. The example of the tool that starts programs
 /// can be asked about, and is played with all methods.
-const EVERYDAY: (&[&str], &[&str]) = (&["exec-once"], &["points"]);
+const EVERYDAY: (&[&str], &[&str]) = (&["exec-once", WAITS], &["points", "people"]);
 
-/// A program that a step starts, in one class.
+/// A plan that has one effect in the world.
 #[derive(Debug)]
-struct Program(Promise);
+struct World {
+    /// The step that has it.
+    step: usize,
+    promise: Promise,
+    /// Whether a person is asked.
+    asks: bool,
+}
 
-impl Kind for Program {
+impl Kind for World {
     fn words(&self, task: &str) -> Vec<String> {
         vec!["run".to_owned(), task.to_owned()]
     }
@@ -30,12 +42,12 @@ impl Kind for Program {
         true
     }
 
-    fn promise(&self, _step: usize) -> Option<Promise> {
-        Some(self.0)
+    fn promise(&self, step: usize) -> Option<Promise> {
+        (step == self.step).then_some(self.promise)
     }
 
     fn has_person(&self) -> bool {
-        self.0 == Promise::Once
+        self.asks
     }
 }
 
@@ -71,7 +83,7 @@ fi
 /// All cases.
 #[must_use]
 pub fn cases() -> Vec<PlanCase> {
-    Promise::ALL.into_iter().map(program).collect()
+    Promise::ALL.into_iter().map(program).chain([waits()]).collect()
 }
 
 /// Those that are played with this agent where nobody names one.
@@ -88,8 +100,8 @@ pub fn played(target: &Target, deep: bool) -> Vec<PlanCase> {
 /// Why an agent cannot play them.
 #[must_use]
 pub fn why_not(target: &Target) -> Option<String> {
-    let missing = target.tool(STARTER).is_none();
-    missing.then(|| format!("the agent has no tool `{STARTER}` that it tells of"))
+    let missing = TOOLS.into_iter().find(|tool| target.tool(tool).is_none())?;
+    Some(format!("the agent has no tool `{missing}` that it tells of"))
 }
 
 /// Whether one of these cases could be played by the method.
@@ -100,24 +112,39 @@ pub fn could_play(method: &str) -> bool {
 
 fn program(promise: Promise) -> PlanCase {
     let word = promise.word();
+    let plan = json!({ "goal": format!("Have an effect that is {word}"), "steps": [step(promise)] });
+    let world: &World = match promise {
+        Promise::Pure => &World { step: 0, promise: Promise::Pure, asks: false },
+        Promise::Keyed => &World { step: 0, promise: Promise::Keyed, asks: false },
+        Promise::Verifiable => &World { step: 0, promise: Promise::Verifiable, asks: false },
+        Promise::Once => &World { step: 0, promise: Promise::Once, asks: true },
+    };
+    case(&format!("{STARTER}-{word}"), &plan, world)
+}
+
+/// A time that is waited for, a person who is asked, and an effect.
+fn waits() -> PlanCase {
+    let plan = json!({ "goal": "Have an effect when it is time and somebody has agreed", "steps": [
+        { "tool": "sleep", "input": { "for": "10ms" } },
+        { "tool": "approval", "input": { "show": "Shall it be?" } },
+        step(Promise::Keyed),
+    ] });
+    case(WAITS, &plan, &World { step: 2, promise: Promise::Keyed, asks: true })
+}
+
+/// A step of a plan that starts the program.
+fn step(promise: Promise) -> Value {
     // Who can be asked has no other protection.
-    let habit = if promise == Promise::Verifiable { "once" } else { word };
+    let habit = if promise == Promise::Verifiable { "once" } else { promise.word() };
     let mut input = json!({ "command": ["/bin/sh", "have_effect.sh", habit] });
     let mut step = json!({ "tool": STARTER, "retry": { "backoff": "10ms" } });
     if promise == Promise::Verifiable {
         input["check"] = json!(["/bin/sh", "has_happened.sh"]);
     } else {
-        step["effect"] = word.into();
+        step["effect"] = promise.word().into();
     }
     step["input"] = input;
-    let plan = json!({ "goal": format!("Have an effect that is {word}"), "steps": [step] });
-    let kind: &'static dyn Kind = match promise {
-        Promise::Pure => &Program(Promise::Pure),
-        Promise::Keyed => &Program(Promise::Keyed),
-        Promise::Verifiable => &Program(Promise::Verifiable),
-        Promise::Once => &Program(Promise::Once),
-    };
-    case(&format!("{STARTER}-{word}"), &plan, kind)
+    step
 }
 
 fn case(name: &str, plan: &Value, kind: &'static dyn Kind) -> PlanCase {

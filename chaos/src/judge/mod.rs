@@ -127,7 +127,7 @@ pub const ALL: [Property; 16] = [
 
 /// The properties that single methods judge, in the order in which the methods run. With [`ALL`] that is every name
 /// that a finding can have.
-pub const OF_METHODS: [(&str, &str); 22] = [
+pub const OF_METHODS: [(&str, &str); 23] = [
     ("runs_clean", "without a crash create and run end with 0, and the task is stored"),
     ("clean_outcome", "a run without a crash leaves what the built-in plans must come to, once"),
     ("declared_effects", "a tool without an effect changes no file"),
@@ -145,6 +145,7 @@ pub const OF_METHODS: [(&str, &str); 22] = [
         "what status and export say is what the tables have, and who only asks or is refused changes nothing",
     ),
     ("artifacts_there", "with AGENT_ARTIFACTS the results are in that folder and in no other"),
+    ("heard_once", "of many people who answer one question at the same moment one is heard, and what he said is used"),
     ("whole_or_nothing", "a create that is cut stores a whole task or nothing, and the next one knows which"),
     ("hit", "a kill that was asked for hits where it was aimed"),
     ("acknowledged_survives", "what the world had been told is found again after a power cut"),

@@ -17,6 +17,7 @@ mod neighbours;
 mod nested;
 mod observe;
 mod pause;
+mod people;
 mod points;
 mod poison;
 mod power;
@@ -35,7 +36,7 @@ use crate::play::prepared::Prepared;
 use crate::play::scenario::Scenario;
 
 /// Every method, in the order in which they run.
-pub const ALL: [Method; 21] = [
+pub const ALL: [Method; 22] = [
     baseline::METHOD,
     points::METHOD,
     nested::METHOD,
@@ -51,6 +52,7 @@ pub const ALL: [Method; 21] = [
     commands::METHOD,
     large::METHOD,
     log::METHOD,
+    people::METHOD,
     exhaust::METHOD,
     power::METHOD,
     faults::METHOD,
@@ -67,6 +69,7 @@ pub fn why_not(method: &Method, target: &Target, case: &PlanCase) -> Option<&'st
         BASELINE => None,
         name if left_out && world::could_play(name) => Some("an everyday run leaves it to `--deep` and `--plan`"),
         _ if left_out => Some("it is not about effects in the world"),
+        "people" if !case.kind.has_person() => Some("it asks nobody"),
         "log" if case.kind.log().is_none() => Some("it has no action log"),
         "control" => control::why_not(target, case),
         _ => None,

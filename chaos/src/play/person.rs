@@ -61,7 +61,8 @@ pub fn to_the_end(
 }
 
 /// The command of a person who has looked at the world.
-fn words(left: &Snapshot, task: &str) -> Option<Vec<String>> {
+#[must_use]
+pub fn words(left: &Snapshot, task: &str) -> Option<Vec<String>> {
     let step = left.tables.steps_of(task).find(|row| matches!(row.status.as_str(), "in_doubt" | "waiting"))?;
     let idx = step.idx.to_string();
     let why = "looked at the world";

@@ -8,9 +8,10 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::freeze::NAME;
-use crate::agent::process::{Env, Launch, Outcome};
+use crate::agent::process::{Ended, Env, Launch, Outcome};
 use crate::case::TASK;
 use crate::contract::DB_FILE;
+use crate::contract::code::PERSON;
 use crate::crash::traced_launch;
 use crate::error::LabError;
 use crate::judge::verdict::Verdict;
@@ -77,7 +78,8 @@ fn play(ready: &Prepared) -> Result<Played, LabError> {
     stage.record(record(second, stopped, Some(left)));
     stage.record(record(third, Expect::Refused, None));
     let last = stage.sandbox.look()?;
-    stage.record(record(first, Expect::Ends(0), Some(last)));
+    let asks = stage.case().kind.has_person() && first.ended == Ended::Exited(PERSON);
+    stage.record(record(first, Expect::Ends(if asks { PERSON } else { 0 }), Some(last)));
     stage.run(TASK, None, Expect::Ends(0), &[])?;
     Ok(Played::judged(stage.close(TaskEnd::Done), &ready.baseline))
 }
