@@ -24,6 +24,7 @@ mod other_agents;
 mod places;
 mod plans;
 mod programs;
+mod readme;
 mod restore;
 mod shared_artifacts;
 mod signals;
