@@ -144,8 +144,8 @@ enum Command {
     Stderr {
         /// The task.
         task_id: String,
-        /// The step's index.
-        step: u32,
+        /// The step, by its id or its index.
+        step: String,
     },
     /// Stands between the agent and a program that a step starts; the agent itself calls it.
     #[command(hide = true)]
@@ -363,7 +363,7 @@ impl Cli {
             }
             Command::Retry { task_id } => commands::retry(db, task_id),
             Command::Tools { name, json } => commands::tools(name.as_deref(), *json),
-            Command::Stderr { task_id, step } => commands::stderr(db, task_id, *step),
+            Command::Stderr { task_id, step } => commands::stderr(db, task_id, step),
             Command::Keeper => commands::keeper(),
             Command::Backup { file } => commands::backup(db, file),
             Command::Restore { backup } => commands::restore(db, backup),

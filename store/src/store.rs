@@ -52,6 +52,20 @@ pub struct StepRow {
     pub answer: Option<Map<String, Value>>,
 }
 
+impl StepRow {
+    /// What the plan says of it under this name.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<&Value> {
+        self.settings.as_ref()?.get(name)
+    }
+
+    /// What the plan calls it.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.setting("id")?.as_str()
+    }
+}
+
 /// What waits for a person: a step that is in doubt, or that asks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {

@@ -25,6 +25,8 @@ pub(crate) fn run() -> Result<()> {
     util::say("---------------------------------------------------- | -------------- | --------");
     bench.against_the_floor()?;
     bench.long_against_short()?;
+    bench.template()?;
+    bench.program()?;
     bench.status()?;
     bench.note()?;
     bench.history()?;
@@ -71,6 +73,49 @@ impl Bench {
         let ratio = per_second(3000, &mut long) / per_second(100, &mut short);
         row("steps/s at 3,000 steps, against 100 steps", &format!("{ratio:.2}"), ">= 0.95");
         Ok(())
+    }
+
+    /// What it costs a step that its input is rendered, and its digest kept.
+    fn template(&self) -> Result<()> {
+        const STEPS: usize = 1000;
+        let plan = |value: &str| {
+            let step = json!({ "tool": "echo", "input": { "value": value } });
+            json!({ "goal": "g", "inputs": { "n": 1 }, "steps": vec![step; STEPS] })
+        };
+        let (mut plain, mut rendered) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            plain.push(self.run_of(&plan("a text of a plan"))?);
+            rendered.push(self.run_of(&plan("a text of {{ inputs.n }}"))?);
+        }
+        let ratio = median(&mut plain).as_secs_f64() / median(&mut rendered).as_secs_f64();
+        row("steps/s with a template, against without", &format!("{ratio:.2}"), ">= 0.80");
+        Ok(())
+    }
+
+    /// What a program costs as a step, beyond the step.
+    fn program(&self) -> Result<()> {
+        const STEPS: usize = 100;
+        let step = json!({ "tool": "exec", "effect": "pure", "input": { "command": ["/bin/true"], "stdout": "text" } });
+        let plan = json!({ "goal": "g", "steps": vec![step; STEPS] });
+        let (mut programs, mut plain, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            programs.push(self.run_of(&plan)?);
+            plain.push(self.echo_run(STEPS as u32)?);
+            let start = Instant::now();
+            for _ in 0..STEPS {
+                Command::new("/bin/true").stdin(Stdio::null()).status().context("cannot start /bin/true")?;
+            }
+            bare.push(start.elapsed());
+        }
+        let added = median(&mut programs).saturating_sub(median(&mut plain)).as_secs_f64();
+        let ratio = added / median(&mut bare).as_secs_f64();
+        row("an exec step beyond an echo step, by starting /bin/true", &format!("{ratio:.1}"), "<= 2.5");
+        Ok(())
+    }
+
+    fn run_of(&self, plan: &serde_json::Value) -> Result<Duration> {
+        let db = self.created_with(plan)?;
+        self.succeed(&mut self.agent(&db, &["run", "t"]))
     }
 
     fn status(&self) -> Result<()> {
@@ -167,7 +212,7 @@ impl Bench {
         for entry in fs::read_dir(self.folder.path())? {
             let path = entry?.path();
             if path.file_name().is_some_and(|found| found.to_string_lossy().starts_with(name)) {
-                fs::remove_file(path)?;
+                if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
             }
         }
         Ok(self.folder.path().join(name).to_string_lossy().into_owned())

@@ -34,7 +34,7 @@ impl Asks {
         row: &StepRow,
     ) -> Result<Self, StoreError> {
         let (step, name) = (row.idx, shell_word(task.as_str()));
-        let id = row.settings.as_ref().and_then(|settings| settings.get("id")).and_then(Value::as_str);
+        let id = row.id();
         let named = id.map_or_else(|| step.to_string(), str::to_owned);
         let (kind, what, command) = if row.state.status == StepStatus::InDoubt {
             let known = said(reader, task, step)?.doubt.unwrap_or_default();
@@ -109,9 +109,7 @@ pub(super) fn step_named(reader: &mut dyn Reader, task: &TaskId, named: &str) ->
         let page = reader.steps(task, from, limits::STEP_PAGE)?;
         let Some(last) = page.last() else { return Err(none()) };
         from = last.idx + 1;
-        let has_id = |row: &StepRow| {
-            row.settings.as_ref().and_then(|settings| settings.get("id")).and_then(Value::as_str) == Some(named)
-        };
+        let has_id = |row: &StepRow| row.id() == Some(named);
         if let Some(row) = page.into_iter().find(has_id) {
             return Ok(row);
         }

@@ -56,7 +56,7 @@ fn tell(out: &mut Output, checked: &Checked<'_>, tools: &Registry) -> Result<(),
         let effect = effect(&step, tools);
         vec![
             index.to_string(),
-            id_of(&step).unwrap_or_default().to_owned(),
+            step.id().unwrap_or_default().to_owned(),
             step.tool.clone(),
             said(&step),
             effect.to_string(),
@@ -68,7 +68,7 @@ fn tell(out: &mut Output, checked: &Checked<'_>, tools: &Registry) -> Result<(),
 
 /// What the plan says of a step, in a few words.
 fn said(step: &PlannedStep) -> String {
-    let setting = |name: &str| step.settings.as_ref().and_then(|settings| settings.get(name));
+    let setting = |name: &str| step.setting(name);
     let word = |name: &str| {
         setting(name).map(|value| format!("{name} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
     };
@@ -97,10 +97,6 @@ fn has_template(input: &Map<String, Value>) -> bool {
     input.values().any(within)
 }
 
-fn id_of(step: &PlannedStep) -> Option<&str> {
-    step.settings.as_ref()?.get("id")?.as_str()
-}
-
 fn effect(step: &PlannedStep, tools: &Registry) -> Effect {
     tools.find(&step.tool).map_or(Effect::Once, |tool| effect_of(step, tool.as_ref()))
 }
@@ -117,11 +113,11 @@ fn after_a_crash(effect: Effect) -> &'static str {
 fn draw(out: &mut Output, checked: &Checked<'_>, tools: &Registry) -> Result<(), Failure> {
     out.line("flowchart TD")?;
     for (index, step) in checked.plan.steps().enumerate() {
-        let name = id_of(&step).map_or_else(|| index.to_string(), |id| format!("{index} {id}"));
+        let name = step.id().map_or_else(|| index.to_string(), |id| format!("{index} {id}"));
         let effect = effect(&step, tools);
         out.line(&format!("    s{index}[\"{name}: {} ({effect})\"]", step.tool))?;
         if index > 0 {
-            let when = step.settings.as_ref().and_then(|settings| settings.get("when"));
+            let when = step.setting("when");
             let when = when.map_or(String::new(), |when| {
                 let when = when.as_str().map_or_else(|| when.to_string(), str::to_owned);
                 format!("|\"when {}\"|", when.replace('"', "#quot;"))

@@ -160,8 +160,7 @@ fn json(option: &str, text: &str) -> Result<Value, Failure> {
 /// The output of a step whose effect has happened: as it is given, and as its tool would have given it.
 fn output_of(says: Says<'_>, row: &StepRow, parts: &Parts<'_>) -> Result<Option<Map<String, Value>>, Failure> {
     let output = match says {
-        Says::Happened(None) => return Ok(Some(Map::new())),
-        Says::Happened(Some(text)) => json("--happened", text)?,
+        Says::Happened(text) => json("--happened", text.unwrap_or("{}"))?,
         _ => return Ok(None),
     };
     let usage = |why: String| Failure::new(Exit::Usage, format!("--happened {output}: {why}"));

@@ -39,6 +39,7 @@ struct Steps {
 struct Row {
     idx: u32,
     tool: u32,
+    id: Option<Box<str>>,
     attempts: u32,
     status: StepStatus,
     /// Only the step at which the task stands can wait.
@@ -48,6 +49,8 @@ struct Row {
 #[derive(Serialize)]
 struct Step<'a> {
     idx: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
     tool: &'a str,
     status: &'static str,
     attempts: u32,
@@ -61,6 +64,7 @@ struct Step<'a> {
 
 impl Steps {
     fn push(&mut self, row: StepRow) {
+        let id = row.id().map(Box::from);
         let tool = match self.numbers.get(&row.tool) {
             Some(&number) => number,
             None => {
@@ -71,21 +75,22 @@ impl Steps {
         };
         let StepState { attempts, status, wait, .. } = row.state;
         let wait = wait.filter(|_| status == StepStatus::Waiting);
-        self.rows.push(Row { idx: row.idx, tool, attempts, status, wait });
+        self.rows.push(Row { idx: row.idx, tool, id, attempts, status, wait });
     }
 }
 
 impl Serialize for Steps {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.rows.iter().map(|&Row { idx, tool, attempts, status, wait }| {
-            let tool = self.tools.get(tool as usize).map_or("", String::as_str);
+        serializer.collect_seq(self.rows.iter().map(|Row { idx, tool, id, attempts, status, wait }| {
+            let tool = self.tools.get(*tool as usize).map_or("", String::as_str);
             let (waits_for, until) = match wait {
                 None => (None, None),
-                Some(Wait::Until(due)) => (Some("time"), Some(due)),
-                Some(Wait::Approval { expires }) => (Some("approval"), expires),
+                Some(Wait::Until(due)) => (Some("time"), Some(*due)),
+                Some(Wait::Approval { expires }) => (Some("approval"), *expires),
             };
             let until = until.map(Timestamp::as_seconds);
-            Step { idx, tool, status: status.as_str(), attempts, waits_for, until }
+            let (idx, attempts, id) = (*idx, *attempts, id.as_deref());
+            Step { idx, id, tool, status: status.as_str(), attempts, waits_for, until }
         }))
     }
 }

@@ -5,19 +5,18 @@ use std::path::Path;
 use store::Reader;
 use store::model::IdempotencyKey;
 
+use super::asks::step_named;
 use super::{open_for, task_id, unknown};
 use crate::exit::{Exit, Failure, printable};
 use crate::output::Output;
 use crate::places::attempts;
 
 /// Prints what was kept of the standard error of each attempt of a step; control characters are shown, not obeyed.
-pub(crate) fn stderr(db: &Path, task: &str, step: u32) -> Result<Exit, Failure> {
+pub(crate) fn stderr(db: &Path, task: &str, step: &str) -> Result<Exit, Failure> {
     let task = task_id(task)?;
     let mut reader = open_for(db, &task)?;
-    let steps = reader.load(&task)?.ok_or_else(|| unknown(db, &task))?.steps;
-    if step >= steps {
-        return Err(Failure::new(Exit::Usage, format!("task `{task}` has no step {step}, it has {steps}")));
-    }
+    reader.load(&task)?.ok_or_else(|| unknown(db, &task))?;
+    let step = step_named(&mut reader, &task, step)?.idx;
     let folder = attempts(db);
     let unreadable =
         |path: &Path, error: std::io::Error| Failure::new(Exit::Io, format!("cannot read {}: {error}", path.display()));

@@ -80,7 +80,7 @@ impl Prepared {
 
     /// The tool has done its part; whether the step is done may be for its plan to say.
     fn done(&self, output: Map<String, Value>) -> End {
-        let until = self.step.settings.as_ref().and_then(|settings| settings.get("until"));
+        let until = self.step.setting("until");
         let (Some(until), Some(scope)) = (until, &self.scope) else { return End::Done { output, adopted: false } };
         // What has an effect has had it: the class has to allow that it is asked for once more.
         let failure = |why: String| Failure { unknown: self.rules.effect != Effect::Pure, ..Failure::plain(why) };

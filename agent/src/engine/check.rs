@@ -24,7 +24,7 @@ impl Check {
     /// # Errors
     /// It makes no sense, one line.
     pub(super) fn of(scope: &Scope, step: &StepRow, tools: &Registry) -> Result<Option<Self>, String> {
-        let Some(check) = step.settings.as_ref().and_then(|settings| settings.get("check")) else { return Ok(None) };
+        let Some(check) = step.setting("check") else { return Ok(None) };
         let name = check.get("tool").and_then(Value::as_str).unwrap_or_default();
         let Some(tool) = tools.find(name) else { return Err(format!("its check calls `{name}`, which is not a tool")) };
         let input = check.get("input").and_then(Value::as_object).ok_or("its check has no input")?;

@@ -122,7 +122,7 @@ fn scope(
     secrets: &Secrets,
 ) -> Result<Option<Scope>, EngineError> {
     let bad = |why: String| EngineError::Stored { task: task.clone(), step: Some(step.idx), why };
-    let Some(reads) = step.settings.as_ref().and_then(|settings| settings.get(READS)) else { return Ok(None) };
+    let Some(reads) = step.setting(READS) else { return Ok(None) };
     let mut earlier = Vec::new();
     for (name, index) in reads.as_object().into_iter().flatten() {
         let index = index.as_u64().and_then(|index| u32::try_from(index).ok()).filter(|index| *index < step.idx);
@@ -148,7 +148,7 @@ fn rendered(
 ) -> Result<Option<Map<String, Value>>, String> {
     let state = step.state;
     let is_new = state.status == StepStatus::Pending && state.attempts == 0 && state.wait.is_none();
-    if let Some(when) = step.settings.as_ref().and_then(|settings| settings.get("when")).filter(|_| is_new)
+    if let Some(when) = step.setting("when").filter(|_| is_new)
         && !scope.holds("when", when, None)?
     {
         return Ok(None);
@@ -179,7 +179,7 @@ pub(super) fn check_secrets(
         let Some(last) = page.last() else { return Ok(()) };
         from = last.idx + 1;
         for row in &page {
-            let named = row.settings.as_ref().and_then(|settings| settings.get(SECRETS)).and_then(Value::as_array);
+            let named = row.setting(SECRETS).and_then(Value::as_array);
             let missing = named.into_iter().flatten().filter_map(Value::as_str).find(|name| !secrets.is_set(name));
             if let Some(name) = missing {
                 return Err(EngineError::Secret { step: row.idx, name: name.to_owned() });
@@ -244,7 +244,7 @@ pub(crate) fn stored_output(
     let output = reader.output(task, step).map_err(Stored::Unreadable)?;
     let output = output.ok_or_else(|| Stored::Wrong("that step has no output".to_owned()))?;
     // What a check has found is as its plan has it.
-    let asks = row.settings.as_ref().is_some_and(|settings| settings.contains_key("check"));
+    let asks = row.setting("check").is_some();
     if let Some(tool) = tools.find(&row.tool).filter(|_| !asks) {
         tools::check_output(tool.spec(), &output).map_err(Stored::Wrong)?;
     }

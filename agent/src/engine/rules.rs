@@ -130,7 +130,7 @@ pub(crate) fn effect_of(step: &PlannedStep, tool: &dyn Tool) -> Effect {
 
 /// Whether the plan says that the task goes on where this step has failed for good.
 pub(crate) fn goes_on(step: &StepRow) -> bool {
-    let said = step.settings.as_ref().and_then(|settings| settings.get("on_error"));
+    let said = step.setting("on_error");
     said.and_then(Value::as_str) == Some("continue")
 }
 

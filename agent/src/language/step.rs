@@ -62,7 +62,7 @@ impl TextCheck {
             look.settings(settings, tool, tools)?;
         }
         self.count += 1;
-        let id = step.settings.as_ref().and_then(|settings| settings.get("id")).and_then(Value::as_str);
+        let id = step.id();
         if let Some(id) = id.filter(|id| self.ids.contains_key(*id)) {
             return Err(PlanError::field("id", format!("`{id}` is that of an earlier step")));
         }

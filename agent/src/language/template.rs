@@ -6,7 +6,7 @@
 
 use minijinja::Value as Seen;
 use minijinja::machinery::ast::Stmt;
-use minijinja::machinery::parse;
+use minijinja::machinery::{Token, parse, tokenize};
 use serde_json::Value;
 
 use super::environment::{environment, syntax};
@@ -52,6 +52,9 @@ impl Template {
     }
 
     fn taken_apart(text: &str) -> Result<Self, String> {
+        if longest(text) > EXPRESSION_WORDS {
+            return Err(format!("an expression of more than {EXPRESSION_WORDS} words and signs"));
+        }
         let parsed = parse(text, "plan", syntax()).map_err(|error| format!("{}{}", sentence(&error), hint(text)))?;
         let Stmt::Template(template) = &parsed else { return Err("it is not a template".to_owned()) };
         let single = matches!(template.children.as_slice(), [Stmt::EmitExpr(_)]);
@@ -79,6 +82,21 @@ impl Template {
             environment().compile_expression_owned(inner.to_owned()).and_then(|expression| expression.eval(names));
         json(&value.map_err(|error| sentence(&error))?)
     }
+}
+
+/// Most words and signs of one expression. Each can lie a level deeper than those before, and what is too deep for the
+/// stack ends the process.
+const EXPRESSION_WORDS: usize = 500;
+
+/// How many words and signs the longest expression has.
+fn longest(text: &str) -> usize {
+    let (mut longest, mut count) = (0, 0);
+    // What cannot be taken apart is for the parser to say.
+    for (token, _) in tokenize(text, false, syntax()).map_while(Result::ok) {
+        count = if matches!(token, Token::VariableStart | Token::BlockStart) { 0 } else { count + 1 };
+        longest = longest.max(count);
+    }
+    longest
 }
 
 /// What people trip on who know other languages.
@@ -210,6 +228,21 @@ mod tests {
     fn what_a_plan_may_not_say_is_known_before_it_runs(#[case] text: &str, #[case] says: &str) {
         let error = Template::parse(text).unwrap_err();
         assert!(error.contains(says), "{error}");
+    }
+
+    /// A long row of lookups was taken apart, level by level, until the stack was full.
+    #[test]
+    fn what_is_too_deep_is_refused_and_what_is_not_is_rendered() {
+        let deep = |part: &str, count: usize| format!("{{{{ {}inputs.n }}}}", part.repeat(count));
+        for (part, words) in [("not ", 1), ("-", 1), ("inputs.n + ", 4), ("[1] and ", 4)] {
+            Template::parse(&deep(part, 480 / words)).unwrap();
+            let error = Template::parse(&deep(part, 50_000)).unwrap_err();
+            assert!(error.contains("more than 500 words"), "{error}");
+        }
+        let chain = |count: usize| format!("{{{{ inputs{} }}}}", ".a".repeat(count));
+        assert!(Template::parse(&chain(240)).unwrap().render(&names()).is_err());
+        assert!(Template::parse(&chain(50_000)).is_err());
+        assert!(Template::parse(&format!("{} {{{{ inputs.n }}}}", "long ".repeat(50_000))).is_ok());
     }
 
     #[test]

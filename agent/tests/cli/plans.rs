@@ -368,3 +368,18 @@ fn the_plans_of_the_documents_are_good_plans() {
         lab.agent(["check", "p.yaml"]).exits(0);
     }
 }
+
+/// A step that was said to have happened with nothing to show for it stopped the run at the next step that read it.
+#[test]
+fn what_has_happened_is_said_with_the_output_that_the_tool_gives() {
+    let lab =
+        with_plan("goal: g\nsteps:\n- { tool: http, id: send, input: { method: POST, url: 'http://127.0.0.1:1/' } }\n");
+    lab.call(["run", "t"]).env("AGENT_CRASH_AT", "before_effect:0").ran().exits(137);
+    lab.agent(["run", "t"]).exits(6);
+    lab.agent(["resolve", "t", "send", "--happened", "--why", "seen"]).fails(64).says("has no `status`");
+    let output = r#"{"status": 201, "headers": {}}"#;
+    lab.agent(["resolve", "t", "send", "--happened", output, "--why", "seen"]).exits(0);
+    lab.agent(["run", "t"]).exits(0);
+    assert_eq!(lab.status("t")["steps"][0]["id"], "send");
+    assert!(lab.agent(["stderr", "t", "send"]).exits(0).stdout.is_empty());
+}

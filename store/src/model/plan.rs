@@ -32,6 +32,18 @@ impl PlannedStep {
     pub fn new(tool: impl Into<String>, input: Map<String, Value>) -> Self {
         Self { tool: tool.into(), input, settings: None }
     }
+
+    /// What the plan says of it under this name.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<&Value> {
+        self.settings.as_ref()?.get(name)
+    }
+
+    /// What the plan calls it.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.setting("id")?.as_str()
+    }
 }
 
 /// What a task keeps of its plan file, beside goal and steps. Plans that are taken literally have nothing of it.
