@@ -44,7 +44,7 @@ fn what_an_attempt_said_on_standard_error_is_shown() {
     assert_eq!(lab.agent(["stderr", "t", "0"]).exits(0).stdout, "");
     lab.agent(["run", "t"]).exits(0);
     assert_eq!(lab.agent(["stderr", "t", "0"]).exits(0).stdout, "--- attempt 1\none\\u{1b}[1m\ntwo\n");
-    lab.agent(["stderr", "t", "1"]).exits(64).says("no step 1");
+    lab.agent(["stderr", "t", "1"]).exits(64).says("no step `1`");
     lab.agent(["stderr", "x", "0"]).exits(1);
 }
 
