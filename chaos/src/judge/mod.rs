@@ -9,6 +9,7 @@ mod coverage;
 mod database_sound;
 mod effect_once;
 mod exit_code;
+mod intent_kept;
 mod journal_consistent;
 mod journal_replay;
 mod no_stray_files;
@@ -41,7 +42,7 @@ pub struct Property {
 }
 
 /// Every property, in the order in which findings are told.
-pub const ALL: [Property; 16] = [
+pub const ALL: [Property; 17] = [
     // How the processes ended comes first: what else is wrong often follows from it.
     Property {
         name: "exit_code",
@@ -72,6 +73,11 @@ pub const ALL: [Property; 16] = [
         name: "promise_kept",
         about: "an effect of a class is in the world as often as that allows, and nobody but a person ends a doubt",
         check: promise_kept::check,
+    },
+    Property {
+        name: "intent_kept",
+        about: "all attempts of a step are for one input and of one class, and the journal has the digest of that input",
+        check: intent_kept::check,
     },
     Property {
         name: "journal_consistent",
