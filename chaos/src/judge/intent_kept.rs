@@ -1,6 +1,6 @@
 //! All attempts of a step are for one input and of one class: those of the first. Where the plan has the input as it
-//! is, the digest of that is the one in the journal. Only after a person's word that the effect is absent may an attempt
-//! be for another input.
+//! is, the digest of that is the one in the journal. Only after a person's word that the effect is absent may an
+//! attempt be for another input.
 
 use std::collections::BTreeMap;
 
