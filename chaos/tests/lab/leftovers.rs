@@ -87,7 +87,9 @@ fn a_wrapper_that_executes_the_agent_late_is_not_accused() {
 
 /// A lab at work on an agent that hangs, in a folder of its own.
 fn at_work(root: &Path, agent: &Broken, seconds: &str) -> Child {
-    let mut lab = Command::new(assert_cmd::cargo::cargo_bin("chaos"));
+    // Tests that are run by `nohup` would have it ignore SIGHUP.
+    let mut lab = Command::new("env");
+    lab.arg("--default-signal=HUP").arg(assert_cmd::cargo::cargo_bin("chaos"));
     lab.args(["run", "--agent", &agent.command(), "--method", "points", "--dir"]).arg(root);
     let lab = lab.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the lab");
     wait_until("the agent", || is_alive(&format!("sleep {seconds}")));
