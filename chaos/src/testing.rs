@@ -277,7 +277,7 @@ impl Agent {
         step.status = "done".to_owned();
         step.output = Some(match (self.2.kind.log().is_some(), idx) {
             (true, _) => inbox::results(&self.2.files)[idx].clone(),
-            (false, _) if self.2.kind.promise(idx).is_some() => world::output_of(TASK, idx),
+            (false, _) if self.2.kind.promise(idx).is_some() => world::output_of(self.2.kind, TASK, idx),
             (false, 1) => json!({ "summary": "summary", "engine": "stub" }),
             (false, _) => json!({ "path": ARTIFACT, "deduplicated": self.1 }),
         });

@@ -23,6 +23,11 @@ type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 /// Ends a mark.
 const CLOSE: char = '\u{e001}';
 
+/// Whether a text may hold a mark of anybody's: a place where nothing can be looked up yet.
+pub(crate) fn may_be_marked(text: &str) -> bool {
+    text.contains(CLOSE)
+}
+
 /// Shorter values are not looked for: they would be found everywhere.
 const HIDDEN_CHARS: usize = 6;
 

@@ -86,10 +86,10 @@ impl<'a> Launch<'a> {
         Self { target, args, env: Env::new(), dir, stem, deadline: target.deadline }
     }
 
-    /// With these variables on top of the scrubbed environment.
+    /// With these variables more on top of the scrubbed environment.
     #[must_use]
     pub fn env(mut self, env: Env) -> Self {
-        self.env = env;
+        self.env.extend(env);
         self
     }
 

@@ -63,6 +63,11 @@ pub trait Kind: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether its effects are in a server of the lab.
+    fn is_served(&self) -> bool {
+        false
+    }
+
     /// Whether the lab is the person who is asked, and looks at the world before it answers.
     fn has_person(&self) -> bool {
         false

@@ -1,5 +1,6 @@
-//! Effects in the real world, one case for each class. A program of the lab has them: each one is a line in a file that
-//! is named after the step's key, so that the folder tells how often it was there. What the agent says is never asked.
+//! Effects in the real world, one case for each class, by a program of the lab and by a server of the lab. Each effect
+//! of the program is a line in a file that is named after the step's key, and what the server has done looks the same,
+//! so that the world tells how often it was there. What the agent says is never asked.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +12,29 @@ use crate::case::promise::Promise;
 use crate::contract::STARTER;
 
 /// The methods that play these cases when nothing is left out; the others play with the agent's own plans.
-const METHODS: &[&str] = &["points", "nested", "random", "people", "exhaust", "faults", "pause", "fuzz"];
+const METHODS: &[&str] = &["points", "nested", "random", "people", "exhaust", "faults", "pause", "control", "fuzz"];
+
+/// Those of them that play a server: it cannot be put back to an earlier moment, as a folder can.
+const SERVED: &[&str] = &["points", "nested", "random", "people", "replies", "pause", "control", "fuzz"];
+
+/// The tool that calls a server.
+const CALLER: &str = "http";
+
+/// The variable that says where the server is.
+pub const LEDGER: &str = "LEDGER";
+
+/// How long a request may take.
+const PATIENCE: &str = "100ms";
 
 /// The name of the case that waits.
 const WAITS: &str = "waits";
 
 /// The tools that they are made of.
-const TOOLS: [&str; 3] = [STARTER, "sleep", "approval"];
+const TOOLS: [&str; 4] = [STARTER, CALLER, "sleep", "approval"];
 
 /// What an everyday run plays of them: these cases, with these methods. The example of the tool that starts programs
 /// can be asked about, and is played with all methods.
-const EVERYDAY: (&[&str], &[&str]) = (&["exec-once", WAITS], &["points", "people"]);
+const EVERYDAY: (&[&str], &[&str]) = (&["exec-once", "http-keyed", WAITS], &["points", "people", "replies", "control"]);
 
 /// A plan that has one effect in the world.
 #[derive(Debug)]
@@ -31,6 +44,8 @@ struct World {
     promise: Promise,
     /// Whether a person is asked.
     asks: bool,
+    /// Whether it is in a server of the lab, and not in the folder.
+    served: bool,
 }
 
 impl Kind for World {
@@ -44,6 +59,10 @@ impl Kind for World {
 
     fn promise(&self, step: usize) -> Option<Promise> {
         (step == self.step).then_some(self.promise)
+    }
+
+    fn is_served(&self) -> bool {
+        self.served
     }
 
     fn has_person(&self) -> bool {
@@ -83,7 +102,7 @@ fi
 /// All cases.
 #[must_use]
 pub fn cases() -> Vec<PlanCase> {
-    Promise::ALL.into_iter().map(program).chain([waits()]).collect()
+    Promise::ALL.into_iter().flat_map(|promise| [program(promise), request(promise)]).chain([waits()]).collect()
 }
 
 /// Those that are played with this agent where nobody names one.
@@ -107,19 +126,53 @@ pub fn why_not(target: &Target) -> Option<String> {
 /// Whether one of these cases could be played by the method.
 #[must_use]
 pub fn could_play(method: &str) -> bool {
-    METHODS.contains(&method)
+    METHODS.contains(&method) || SERVED.contains(&method)
+}
+
+/// The effect of a class, in the folder or in a server.
+fn world(promise: Promise, served: bool) -> &'static World {
+    match (promise, served) {
+        (Promise::Pure, false) => &World { step: 0, promise: Promise::Pure, asks: false, served: false },
+        (Promise::Pure, true) => &World { step: 0, promise: Promise::Pure, asks: false, served: true },
+        (Promise::Keyed, false) => &World { step: 0, promise: Promise::Keyed, asks: false, served: false },
+        (Promise::Keyed, true) => &World { step: 0, promise: Promise::Keyed, asks: false, served: true },
+        (Promise::Verifiable, false) => &World { step: 0, promise: Promise::Verifiable, asks: false, served: false },
+        (Promise::Verifiable, true) => &World { step: 0, promise: Promise::Verifiable, asks: false, served: true },
+        (Promise::Once, false) => &World { step: 0, promise: Promise::Once, asks: true, served: false },
+        (Promise::Once, true) => &World { step: 0, promise: Promise::Once, asks: true, served: true },
+    }
 }
 
 fn program(promise: Promise) -> PlanCase {
     let word = promise.word();
     let plan = json!({ "goal": format!("Have an effect that is {word}"), "steps": [step(promise)] });
-    let world: &World = match promise {
-        Promise::Pure => &World { step: 0, promise: Promise::Pure, asks: false },
-        Promise::Keyed => &World { step: 0, promise: Promise::Keyed, asks: false },
-        Promise::Verifiable => &World { step: 0, promise: Promise::Verifiable, asks: false },
-        Promise::Once => &World { step: 0, promise: Promise::Once, asks: true },
+    case(&format!("{STARTER}-{word}"), &plan, world(promise, false))
+}
+
+/// A request to the ledger, whose address is a secret, so that the plan is the same in each scenario.
+fn request(promise: Promise) -> PlanCase {
+    let word = promise.word();
+    let url = |path: &str| format!("{{{{ secret('{LEDGER}') }}}}/{path}");
+    let of_key = url("{{ key | urlencode }}");
+    let retry = json!({ "backoff": "10ms", "max_attempts": 20 });
+    let post = json!({ "method": "POST", "url": of_key, "json": { "key": "{{ key }}" } });
+    let step = match promise {
+        Promise::Pure => {
+            let get = json!({ "method": "GET", "url": url("effects") });
+            json!({ "tool": CALLER, "timeout": PATIENCE, "retry": retry, "input": get })
+        }
+        Promise::Verifiable => {
+            let get = json!({ "method": "GET", "url": of_key, "expect": [200, 404] });
+            let (happened, output) = ("output.status == 200", "{'status': 200, 'headers': {}}");
+            let check = json!({ "tool": CALLER, "input": get, "happened": happened, "output": output });
+            json!({ "tool": CALLER, "timeout": PATIENCE, "retry": retry, "input": post, "check": check })
+        }
+        _ => json!({ "tool": CALLER, "timeout": PATIENCE, "retry": retry, "effect": word, "input": post }),
     };
-    case(&format!("{STARTER}-{word}"), &plan, world)
+    let plan = json!({ "goal": format!("Send a request that is {word}"), "steps": [step] });
+    let mut case = case(&format!("{CALLER}-{word}"), &plan, world(promise, true));
+    case.methods = Some(SERVED);
+    case
 }
 
 /// A time that is waited for, a person who is asked, and an effect.
@@ -129,7 +182,7 @@ fn waits() -> PlanCase {
         { "tool": "approval", "input": { "show": "Shall it be?" } },
         step(Promise::Keyed),
     ] });
-    case(WAITS, &plan, &World { step: 2, promise: Promise::Keyed, asks: true })
+    case(WAITS, &plan, &World { step: 2, promise: Promise::Keyed, asks: true, served: false })
 }
 
 /// A step of a plan that starts the program.
@@ -159,13 +212,19 @@ fn case(name: &str, plan: &Value, kind: &'static dyn Kind) -> PlanCase {
 /// The file that holds the effects of a step.
 #[must_use]
 pub fn file_of(task: &str, step: usize) -> String {
-    format!("artifacts/{task}-{step}.txt")
+    file_of_key(&format!("{task}-{step}"))
 }
 
-/// What the program prints of it.
+/// The file that holds the effects of a key.
 #[must_use]
-pub fn output_of(task: &str, step: usize) -> Value {
-    json!({ "filed": file_of(task, step) })
+pub fn file_of_key(key: &str) -> String {
+    format!("artifacts/{key}.txt")
+}
+
+/// What a person says that came of it.
+#[must_use]
+pub fn output_of(kind: &dyn Kind, task: &str, step: usize) -> Value {
+    if kind.is_served() { json!({ "status": 200, "headers": {} }) } else { json!({ "filed": file_of(task, step) }) }
 }
 
 /// How often the effect of a step is in the world.
@@ -197,7 +256,11 @@ mod tests {
             asked("absent");
             for _ in 0..2 {
                 let said = call(folder.path(), HAVE_EFFECT, habit);
-                assert_eq!(serde_json::from_slice::<Value>(&said.stdout).ok(), Some(output_of("t1", 0)), "{said:?}");
+                assert_eq!(
+                    serde_json::from_slice::<Value>(&said.stdout).ok(),
+                    Some(output_of(world(Promise::Pure, false), "t1", 0)),
+                    "{said:?}"
+                );
             }
             let content = std::fs::read(folder.path().join(file_of("t1", 0)));
             let world = content.map(|content| (file_of("t1", 0), content)).into_iter().collect();

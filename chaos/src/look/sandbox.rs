@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use crate::agent::process::{Launch, Outcome, Running};
+use crate::agent::process::{Env, Launch, Outcome, Running};
 use crate::agent::stray::{self, Stray};
 use crate::agent::target::Target;
 use crate::case::plan::PlanCase;
+use crate::case::world;
 use crate::contract::{DB_FILE, PLAN_FILE};
 use crate::error::LabError;
 use crate::look::files;
@@ -19,6 +21,7 @@ use crate::look::reader;
 use crate::look::snapshot::Snapshot;
 use crate::look::tables::Tables;
 use crate::schedule::CrashPoint;
+use crate::server::ledger::{Fault, Ledger};
 
 /// Where folders go if nobody chooses: memory, where there is such a file system.
 #[must_use]
@@ -37,6 +40,28 @@ pub struct Sandbox {
     /// Whether a resume came at once: what the killed process has left had the time
     /// of a whole run to end.
     at_once: bool,
+    /// Its book in the ledger, where its effects are there and not in the folder.
+    book: Option<Book>,
+}
+
+/// A page of the shared ledger for one folder; gone with it.
+struct Book {
+    ledger: &'static Ledger,
+    name: String,
+}
+
+impl Book {
+    fn new() -> Result<Self, LabError> {
+        static COUNT: AtomicU64 = AtomicU64::new(1);
+        let name = format!("book{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        Ok(Self { ledger: Ledger::shared()?, name })
+    }
+}
+
+impl Drop for Book {
+    fn drop(&mut self) {
+        self.ledger.close(&self.name);
+    }
 }
 
 impl Sandbox {
@@ -67,7 +92,8 @@ impl Sandbox {
             let path = dir.path().join(name);
             std::fs::create_dir(&path).map_err(LabError::io("create", &path))?;
         }
-        Ok(Self { dir, case: Arc::clone(case), launched: 0, swept: 0, at_once: false })
+        let book = case.kind.is_served().then(Book::new).transpose()?;
+        Ok(Self { dir, case: Arc::clone(case), launched: 0, swept: 0, at_once: false, book })
     }
 
     /// A second folder with the same content, for another continuation of the same past. Only while no process is at
@@ -78,7 +104,38 @@ impl Sandbox {
     pub fn fork(&self, root: &Path) -> Result<Self, LabError> {
         let twin = Self::empty(root, &self.case)?;
         copy_tree(&self.world(), &twin.world())?;
+        if let (Some(from), Some(to)) = (&self.book, &twin.book) {
+            from.ledger.copy(&from.name, &to.name);
+        }
         Ok(twin)
+    }
+
+    /// Lets the next requests go wrong that the agent sends, one fault each.
+    pub fn fail(&self, faults: impl IntoIterator<Item = Fault>) {
+        if let Some(book) = &self.book {
+            book.ledger.fail(&book.name, faults);
+        }
+    }
+
+    /// The variable that tells the agent where its effects go.
+    #[must_use]
+    pub fn address(&self) -> Env {
+        let of = |book: &Book| (world::LEDGER, format!("{}/{}", book.ledger.url(), book.name));
+        self.book.iter().map(of).collect()
+    }
+
+    /// What came of requests, once each, as files that are named after their keys: so it looks the same wherever an
+    /// effect is. What is under way is waited for.
+    fn served(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut files = BTreeMap::<String, Vec<u8>>::new();
+        let Some(book) = &self.book else { return files };
+        book.ledger.settle(&book.name);
+        for effect in book.ledger.book(&book.name).effects {
+            let sent: serde_json::Value = serde_json::from_str(&effect.body).unwrap_or_default();
+            let key = sent["key"].as_str().unwrap_or("unknown");
+            files.entry(world::file_of_key(key)).or_default().extend(format!("{key}\n").bytes());
+        }
+        files
     }
 
     /// What is played here.
@@ -125,7 +182,7 @@ impl Sandbox {
         self.launched += 1;
         let stem = self.lab().join(format!("p{}", self.launched));
         let words = ["--db", DB_FILE].into_iter().chain(args.iter().map(AsRef::as_ref));
-        Launch::new(target, words, &self.world(), &stem).env(env.to_vec())
+        Launch::new(target, words, &self.world(), &stem).env([env.to_vec(), self.address()].concat())
     }
 
     /// Starts the agent here with `--db state.db` before `args`.
@@ -258,6 +315,7 @@ impl Sandbox {
             }
             Ok(())
         })?;
+        world.extend(self.served());
         own_files.sort();
         let log = self.log()?;
         Ok(Snapshot { tables, faults, world, log, damaged_log: None, written, own_files })

@@ -23,6 +23,7 @@ mod poison;
 mod power;
 mod race;
 mod random;
+mod replies;
 mod rerun;
 
 use std::sync::Arc;
@@ -36,7 +37,7 @@ use crate::play::prepared::Prepared;
 use crate::play::scenario::Scenario;
 
 /// Every method, in the order in which they run.
-pub const ALL: [Method; 22] = [
+pub const ALL: [Method; 23] = [
     baseline::METHOD,
     points::METHOD,
     nested::METHOD,
@@ -53,6 +54,7 @@ pub const ALL: [Method; 22] = [
     large::METHOD,
     log::METHOD,
     people::METHOD,
+    replies::METHOD,
     exhaust::METHOD,
     power::METHOD,
     faults::METHOD,
@@ -69,6 +71,7 @@ pub fn why_not(method: &Method, target: &Target, case: &PlanCase) -> Option<&'st
         BASELINE => None,
         name if left_out && world::could_play(name) => Some("an everyday run leaves it to `--deep` and `--plan`"),
         _ if left_out => Some("it is not about effects in the world"),
+        "replies" if !case.kind.is_served() => Some("it sends no requests to a server of the lab"),
         "people" if !case.kind.has_person() => Some("it asks nobody"),
         "log" if case.kind.log().is_none() => Some("it has no action log"),
         "control" => control::why_not(target, case),

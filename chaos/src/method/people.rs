@@ -54,7 +54,7 @@ fn play(ready: &Prepared, crowd: usize) -> Result<Played, LabError> {
     }
     let asking = stage.start(TASK, &[])?;
     stage.finish(TASK, asking, Expect::Ends(PERSON), true)?;
-    let Some(words) = person::words(stage.last(), TASK) else {
+    let Some(words) = person::words(ready.case.kind, stage.last(), TASK) else {
         let mut missed = Played::default();
         missed.and("heard_once", Verdict::NotReached("nobody is asked".to_owned()));
         return Ok(missed);

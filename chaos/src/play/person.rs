@@ -2,6 +2,7 @@
 
 use crate::agent::process::{Ended, Env};
 use crate::agent::target::Target;
+use crate::case::plan::Kind;
 use crate::case::world;
 use crate::contract::code::PERSON;
 use crate::error::LabError;
@@ -22,8 +23,9 @@ pub fn answers(target: &Target, sandbox: &mut Sandbox, runs: &mut Vec<RunRecord>
     let Some(last) = runs.last_mut().filter(|run| run.outcome.ended == Ended::Exited(PERSON)) else {
         return Ok(false);
     };
-    let asked = last.after.as_ref().and_then(|left| words(left, &last.task));
-    let Some(words) = asked.filter(|_| sandbox.case().kind.has_person() && said < PATIENCE) else {
+    let kind = sandbox.case().kind;
+    let asked = last.after.as_ref().and_then(|left| words(kind, left, &last.task));
+    let Some(words) = asked.filter(|_| kind.has_person() && said < PATIENCE) else {
         return Ok(false);
     };
     if last.expect != Expect::Faulted {
@@ -62,7 +64,7 @@ pub fn to_the_end(
 
 /// The command of a person who has looked at the world.
 #[must_use]
-pub fn words(left: &Snapshot, task: &str) -> Option<Vec<String>> {
+pub fn words(kind: &dyn Kind, left: &Snapshot, task: &str) -> Option<Vec<String>> {
     let step = left.tables.steps_of(task).find(|row| matches!(row.status.as_str(), "in_doubt" | "waiting"))?;
     let idx = step.idx.to_string();
     let why = "looked at the world";
@@ -70,7 +72,7 @@ pub fn words(left: &Snapshot, task: &str) -> Option<Vec<String>> {
         ("waiting", _) => vec!["approve", task, &idx, "--why", why],
         (_, 0) => vec!["resolve", task, &idx, "--absent", "--why", why],
         _ => {
-            let output = world::output_of(task, step.idx).to_string();
+            let output = world::output_of(kind, task, step.idx).to_string();
             return Some(["resolve", task, &idx, "--happened", &output, "--why", why].map(str::to_owned).to_vec());
         }
     };

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -29,6 +29,9 @@ use crate::error::LabError;
 
 /// The header that carries the key.
 const KEY: &str = "idempotency-key";
+
+/// How long a request may be under way until nobody waits for it any more.
+const SETTLING: Duration = Duration::from_secs(5);
 
 /// What goes wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +107,8 @@ pub struct Book {
     /// By key: what was sent, and the answer, or none while it is in flight.
     answers: BTreeMap<String, (Effect, Option<Value>)>,
     faults: VecDeque<Fault>,
+    /// How many requests are being answered.
+    busy: usize,
 }
 
 impl Book {
@@ -203,6 +208,36 @@ impl Ledger {
         locked(&self.books).entry(book.to_owned()).or_default().faults.extend(faults);
     }
 
+    /// The one that all scenarios of this process share, each with a book of its own.
+    ///
+    /// # Errors
+    /// No port, no thread.
+    pub fn shared() -> Result<&'static Self, LabError> {
+        static LEDGER: OnceLock<Result<Ledger, String>> = OnceLock::new();
+        let ledger = LEDGER.get_or_init(|| Self::start(0, Box::new(|_, _, _| {})).map_err(|error| error.to_string()));
+        ledger.as_ref().map_err(|why| LabError::Internal(why.clone()))
+    }
+
+    /// Writes all that stands in one book into another.
+    pub fn copy(&self, from: &str, to: &str) {
+        let mut books = locked(&self.books);
+        let book = books.get(from).cloned().unwrap_or_default();
+        books.insert(to.to_owned(), Book { busy: 0, ..book });
+    }
+
+    /// Takes a book away.
+    pub fn close(&self, name: &str) {
+        locked(&self.books).remove(name);
+    }
+
+    /// Waits until no request of a book is under way any more, though not for ever.
+    pub fn settle(&self, name: &str) {
+        let begin = std::time::Instant::now();
+        while self.book(name).busy > 0 && begin.elapsed() < SETTLING {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// What stands in a book now.
     #[must_use]
     pub fn book(&self, name: &str) -> Book {
@@ -239,7 +274,12 @@ fn serve(books: &Books, tell: &Tell, stream: &TcpStream, request: &Request) -> i
             http::send(stream, &http::answer(status, &[], &answer))
         }
         _ => {
-            let said = carry_out(books, name, &effect, stream)?;
+            locked(books).entry(name.to_owned()).or_default().busy += 1;
+            let said = carry_out(books, name, &effect, stream);
+            if let Some(book) = locked(books).get_mut(name) {
+                book.busy = book.busy.saturating_sub(1);
+            }
+            let said = said?;
             tell(name, &effect, &said);
             Ok(())
         }

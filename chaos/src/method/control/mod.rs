@@ -13,6 +13,7 @@ use crate::agent::process::Env;
 use crate::agent::target::Target;
 use crate::case::TASK;
 use crate::case::plan::PlanCase;
+use crate::case::promise::Promise;
 use crate::error::LabError;
 use crate::judge;
 use crate::judge::verdict::{Finding, Verdict};
@@ -35,6 +36,10 @@ pub(super) const METHOD: Method = Method {
 pub(super) fn why_not(target: &Target, case: &PlanCase) -> Option<&'static str> {
     if !case.kind.is_created() {
         return Some("its steps have no effect of their own that could double");
+    }
+    let mut promises = (0..case.steps.len()).filter_map(|step| case.kind.promise(step));
+    if case.kind.has_person() || promises.any(|promise| promise != Promise::Keyed) {
+        return Some("something else than a key protects its effect");
     }
     let tools = || case.steps.iter().map(|step| step.tool.as_str()).filter(|tool| target.has_effect(tool));
     match tools().next() {

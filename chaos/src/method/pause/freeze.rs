@@ -55,7 +55,9 @@ pub(super) fn freeze(
     let scratch = scratch.map_err(LabError::io("create a folder in", &ready.lab.root))?;
     let [words, others] = tasks.map(|task| ready.case.kind.words(task));
     let line = || ["--db", DB_FILE].into_iter().chain(others.iter().map(String::as_str));
-    let launch = || Launch::new(&ready.lab.target, line(), &world, &scratch.path().join("other"));
+    let address = sandbox.address();
+    let other = || Launch::new(&ready.lab.target, line(), &world, &scratch.path().join("other"));
+    let launch = || other().env(address.clone());
     let mut recorder = Recorder::new(&world)?;
     let patience = patience(ready);
     let mut ice = Ice { left: at, patience, launch: &launch, other: None, ended: None };

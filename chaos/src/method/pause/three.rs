@@ -51,9 +51,10 @@ fn play(ready: &Prepared) -> Result<Played, LabError> {
     let world = stage.sandbox.world();
     let scratch = tempfile::Builder::new().prefix(crate::agent::stray::PREFIX).tempdir_in(&ready.lab.root);
     let scratch = scratch.map_err(LabError::io("create a folder in", &ready.lab.root))?;
+    let address = stage.sandbox.address();
     let launch = |name: &str| {
         let line = ["--db", DB_FILE].into_iter().chain(words.iter().map(String::as_str));
-        Launch::new(&ready.lab.target, line, &world, &scratch.path().join(name))
+        Launch::new(&ready.lab.target, line, &world, &scratch.path().join(name)).env(address.clone())
     };
     let begun = stage.sandbox.launch(&ready.lab.target, &words, &Env::new());
     let look = || stage.sandbox.look();

@@ -10,6 +10,7 @@ use ureq::http::{HeaderName, HeaderValue, Uri};
 use crate::error::ToolError;
 use crate::key::key_of;
 use crate::schema::{Form, is_template};
+use crate::secrets::may_be_marked;
 use crate::tool::{Effect, Input, ToolContext};
 
 /// The header that carries the key where the plan does not say.
@@ -35,7 +36,8 @@ pub(super) struct Request {
 
 /// Checks what the fields cannot say one by one.
 pub(super) fn check(input: &Map<String, Value>, form: Form) -> Result<(), PlanError> {
-    let known = |text: &str| form == Form::Literal || !is_template(text);
+    // What a secret will make of it is known when it is sent, and judged then.
+    let known = |text: &str| !may_be_marked(text) && (form == Form::Literal || !is_template(text));
     let bad = |field: &str, why: String| Err(PlanError::field(field, why));
     if input.contains_key("json") && input.contains_key("body") {
         return bad("body", "stands beside `json`, and only one of them can be sent".to_owned());
@@ -279,5 +281,14 @@ mod tests {
         let Value::Object(input) = input else { unreachable!() };
         assert_eq!(check(&input, Form::Templated), Ok(()));
         assert!(check(&input, Form::Literal).is_err());
+    }
+
+    /// An address that began with a secret was refused as soon as it was rendered, as a mark is not a scheme.
+    #[test]
+    fn what_a_secret_will_become_is_not_judged_before() {
+        let mark = crate::Secrets::default().mark("SERVER");
+        let input = json!({ "url": format!("{mark}/tickets"), "headers": { "a": mark } });
+        let Value::Object(input) = input else { unreachable!() };
+        assert_eq!(check(&input, Form::Literal), Ok(()));
     }
 }
