@@ -1,16 +1,20 @@
 //! The journal is complete and in order: every `step_started` is closed by exactly one `step_finished`,
 //! `step_recovered`, `step_error`, `step_released` or `step_in_doubt`, steps come one after another, events belong to
-//! the run that is at work, and rows that were seen once never change. A doubt ends with one word about it.
+//! the run that is at work, and rows that were seen once never change. A doubt and a question end with one word about
+//! them, which comes from no run; a step that is skipped, or failed and left behind, is settled like one that is done.
 //!
 //! A task with a completion may journal its attempts like those of a step: every `completion_started` is closed by one
 //! `task_done`, `completion_error` or `completion_recovered`. Kinds that are not known are nobody's business.
 
 use std::collections::BTreeMap;
 
+use self::step::{Step, gives};
 use crate::case::plan::PlanCase;
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Baseline, Evidence, TaskEnd};
 use crate::look::tables::EventRow;
+
+mod step;
 
 pub(super) fn check(evidence: &Evidence, _: &Baseline) -> Verdict {
     let mut complaints = Vec::new();
@@ -84,7 +88,10 @@ impl<'de> serde::Deserialize<'de> for Keys {
 #[derive(Default)]
 struct Progress {
     open_in: Option<String>,
+    /// Done, skipped, or failed and left behind.
     finished: bool,
+    /// What it waits for, and what is known of it.
+    stand: Step,
     /// Whether a person has to say what became of it.
     doubted: bool,
     attempts: u64,
@@ -121,11 +128,14 @@ struct Reader<'a> {
     created: bool,
     run: Option<String>,
     recovering: Option<String>,
+    /// The process by which a person spoke last; it is no run.
+    person: Option<String>,
     completion: Progress,
     /// The attempt limit of the run that is at work, where it says so.
     limit: Option<u64>,
     done: usize,
     failed: usize,
+    cancelled: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -136,17 +146,19 @@ impl<'a> Reader<'a> {
             created: false,
             run: None,
             recovering: None,
+            person: None,
             completion: Progress::default(),
             limit: None,
             done: 0,
             failed: 0,
+            cancelled: false,
         }
     }
 
     /// Takes one event and says what is wrong with it.
     fn read(&mut self, event: &EventRow) -> Vec<String> {
         let mut wrong = Vec::new();
-        let ended = self.done + self.failed > 0;
+        let ended = self.done + self.failed > 0 || self.cancelled;
         if ended && event.kind != "task_retried" {
             wrong.push("comes after the end of the task".to_owned());
         }
@@ -160,15 +172,28 @@ impl<'a> Reader<'a> {
             "step_released" => self.step_released(event, &mut wrong),
             "step_in_doubt" => self.step_in_doubt(event, &mut wrong),
             "doubt_resolved" => self.doubt_resolved(event, &mut wrong),
+            "step_waiting" => self.step_waiting(event, &mut wrong),
+            "answer_given" => self.answer_given(event, &mut wrong),
+            "step_skipped" => self.step_skipped(event, &mut wrong),
+            "step_failed" => self.step_failed(event, &mut wrong),
+            "step_checkpoint" => self.step_checkpoint(event, &mut wrong),
             "completion_started" => self.completion_started(event, &mut wrong),
             "completion_error" => self.completion_error(event, &mut wrong),
             "completion_recovered" => self.completion_recovered(event, &mut wrong),
             "task_done" => self.task_done(event, &mut wrong),
             "task_failed" => self.task_failed(event, &mut wrong),
             "task_retried" => self.task_retried(),
+            "task_cancelled" => self.task_cancelled(event, &mut wrong),
             _ => {}
         }
+        if let Some(step) = self.step(event) {
+            step.stand.read(event, &mut wrong);
+        }
         wrong
+    }
+
+    fn step(&mut self, event: &EventRow) -> Option<&mut Progress> {
+        event.step.and_then(|idx| self.steps.get_mut(&idx))
     }
 
     fn task_created(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
@@ -209,10 +234,64 @@ impl<'a> Reader<'a> {
             return wrong.push("names no step of the plan".to_owned());
         };
         self.names_the_tool(event, idx, wrong);
+        self.is_next(idx, wrong);
+        wrong.extend(self.steps.entry(idx).or_default().start(event, "the step"));
+    }
+
+    fn is_next(&self, idx: usize, wrong: &mut Vec<String>) {
         if let Some((earlier, _)) = self.steps.range(..idx).find(|(_, step)| !step.finished) {
             wrong.push(format!("step {earlier} before it is not finished"));
         }
-        wrong.extend(self.steps.entry(idx).or_default().start(event, "the step"));
+    }
+
+    /// The event's step, which is next and of which nothing is under way.
+    fn idle(&mut self, event: &EventRow, wrong: &mut Vec<String>) -> Option<&mut Progress> {
+        self.is_next(event.step.unwrap_or_default(), wrong);
+        let idle = self.step(event).filter(|step| !step.finished && step.open_in.is_none());
+        if idle.is_none() {
+            wrong.push("is about a step that is open, finished or unknown".to_owned());
+        }
+        idle
+    }
+
+    fn step_waiting(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        self.of_this_run(event, wrong);
+        self.idle(event, wrong);
+    }
+
+    fn answer_given(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        self.person = Some(event.run.clone());
+        self.idle(event, wrong);
+    }
+
+    fn step_skipped(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        self.of_this_run(event, wrong);
+        let Some(step) = self.idle(event, wrong) else { return };
+        step.finished = true;
+        if step.attempts > 0 {
+            wrong.push("leaves out what was begun".to_owned());
+        }
+    }
+
+    /// A failure that the task outlives.
+    fn step_failed(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        self.of_this_run(event, wrong);
+        gives(event, "reason", wrong);
+        if let Some(step) = self.idle(event, wrong) {
+            step.finished = true;
+        }
+    }
+
+    fn step_checkpoint(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        if self.step(event).and_then(|step| step.open_in.as_ref()) != Some(&event.run) {
+            wrong.push("is of a step that its run has not under way".to_owned());
+        }
+    }
+
+    fn task_cancelled(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
+        gives(event, "by", wrong);
+        self.cancelled = true;
+        wrong.extend(self.left_open());
     }
 
     fn step_closed(&mut self, event: &EventRow, finished: bool, wrong: &mut Vec<String>) {
@@ -224,15 +303,14 @@ impl<'a> Reader<'a> {
         if run != event.run {
             wrong.push(format!("closes a step that the run {run} had started"));
         }
-        if let Some(step) = event.step.and_then(|idx| self.steps.get_mut(&idx)) {
+        if let Some(step) = self.step(event) {
             step.finished = finished;
         }
     }
 
     /// Closes the event's step; the run that had started it.
     fn close(&mut self, event: &EventRow, wrong: &mut Vec<String>) -> Option<String> {
-        let step = event.step.and_then(|idx| self.steps.get_mut(&idx));
-        let open = step.and_then(|step| step.open_in.take());
+        let open = self.step(event).and_then(|step| step.open_in.take());
         if open.is_none() {
             wrong.push("closes a step that is not open".to_owned());
         }
@@ -242,26 +320,27 @@ impl<'a> Reader<'a> {
     /// An attempt that ended in good order before its effect began.
     fn step_released(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
         self.step_closed(event, false, wrong);
-        gives(event, "reason", wrong);
-        if let Some(step) = event.step.and_then(|idx| self.steps.get_mut(&idx)) {
+        if let Some(step) = self.step(event) {
             step.uncounted += 1;
         }
     }
 
     /// An attempt of which nobody knows what became of it; where its run has died, the next one says so without
-    /// beginning.
+    /// beginning. A run that would have to send something else than before does not begin the attempt.
     fn step_in_doubt(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
-        self.close(event, wrong);
-        gives(event, "known", wrong);
-        if let Some(step) = event.step.and_then(|idx| self.steps.get_mut(&idx)) {
+        let is_early = |step: &mut Progress| step.open_in.is_none() && step.stand.may_have_happened();
+        if !self.step(event).is_some_and(is_early) {
+            self.close(event, wrong);
+        }
+        if let Some(step) = self.step(event) {
             step.doubted = true;
         }
     }
 
     /// A person's word.
     fn doubt_resolved(&mut self, event: &EventRow, wrong: &mut Vec<String>) {
-        gives(event, "word", wrong);
-        let Some(step) = event.step.and_then(|idx| self.steps.get_mut(&idx)).filter(|step| step.doubted) else {
+        self.person = Some(event.run.clone());
+        let Some(step) = self.step(event).filter(|step| step.doubted) else {
             return wrong.push("is about a step that is not in doubt".to_owned());
         };
         step.doubted = false;
@@ -332,7 +411,9 @@ impl<'a> Reader<'a> {
     }
 
     fn of_this_run(&self, event: &EventRow, wrong: &mut Vec<String>) {
-        if self.run.as_ref() != Some(&event.run) {
+        let fails = matches!(event.kind.as_str(), "task_failed" | "step_failed");
+        let by_person = fails && self.person.as_ref() == Some(&event.run);
+        if self.run.as_ref() != Some(&event.run) && !by_person {
             let at_work = self.run.as_deref().unwrap_or("none");
             wrong.push(format!("is of the run {}, at work is {at_work}", event.run));
         }
@@ -360,19 +441,14 @@ impl<'a> Reader<'a> {
                 self.done, self.failed
             ));
         }
-        for (idx, _) in self.steps.iter().filter(|(_, step)| step.open_in.is_some()) {
-            wrong.push(format!("leaves step {idx} open"));
-        }
-        if self.completion.open_in.is_some() {
-            wrong.push("leaves the completion open".to_owned());
-        }
+        wrong.extend(self.left_open());
         wrong
     }
-}
 
-fn gives(event: &EventRow, field: &str, wrong: &mut Vec<String>) {
-    if event.field(field).as_str().is_none_or(str::is_empty) {
-        wrong.push(format!("gives no {field}"));
+    fn left_open(&self) -> Vec<String> {
+        let open = self.steps.iter().filter(|(_, step)| step.open_in.is_some());
+        let steps = open.map(|(idx, _)| format!("leaves step {idx} open"));
+        steps.chain(self.completion.open_in.as_ref().map(|_| "leaves the completion open".to_owned())).collect()
     }
 }
 
