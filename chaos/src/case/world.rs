@@ -24,7 +24,7 @@ const CALLER: &str = "http";
 pub const LEDGER: &str = "LEDGER";
 
 /// How long a request may take.
-const PATIENCE: &str = "100ms";
+const PATIENCE: &str = "500ms";
 
 /// The name of the case that waits.
 const WAITS: &str = "waits";

@@ -24,7 +24,7 @@ pub(super) const METHOD: Method = Method {
 };
 
 /// Longer than a step waits for an answer.
-const LATE: Duration = Duration::from_millis(150);
+const LATE: Duration = Duration::from_millis(600);
 
 /// What goes wrong with the first request.
 const FAULTS: [(&str, Fault); 7] = [
