@@ -134,7 +134,7 @@ pub struct RunArgs {
     /// Methods to play, separated by commas; all of them if not given
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub method: Vec<String>,
-    /// Scenarios side by side; as many as there are cores if not given
+    /// Scenarios side by side; twice as many as there are cores if not given, since half of their time is waiting
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
     /// Begin no scenario after this time, such as 90s or 5m; cut short does not count as passed
@@ -317,7 +317,7 @@ impl RunArgs {
     /// # Errors
     /// A method that does not exist.
     pub fn options(&self) -> Result<Options, LabError> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let side_by_side = 2 * std::thread::available_parallelism().map_or(1, usize::from);
         let methods = self.methods()?;
         if let (Some(file), false) = (self.gate.as_ref().filter(|file| !file.is_file()), self.bless) {
             let file = file.display();
@@ -326,7 +326,7 @@ impl RunArgs {
         let whole = self.shard == Shard::WHOLE && self.target.plan.is_none();
         let with_controls = whole && methods.iter().any(|method| method.name == "control");
         Ok(Options {
-            jobs: self.jobs.map_or(cores, usize::from),
+            jobs: self.jobs.map_or(side_by_side, usize::from),
             budget: self.budget,
             quick: self.quick,
             fail_fast: self.fail_fast,

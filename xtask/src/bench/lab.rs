@@ -91,8 +91,8 @@ fn bare(agent: &Path, folder: &Path) -> Result<f64> {
         Ok(())
     };
     std::thread::scope(|scope| {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let side_by_side = 2 * std::thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..side_by_side).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| bail!("a thread has died")))
     })?;
     Ok(cycles.into_inner() as f64 / begin.elapsed().as_secs_f64())

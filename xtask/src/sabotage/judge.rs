@@ -13,7 +13,7 @@ const NEVER_ALONE: &[(&str, &str)] = &[
     ("declared_effects", "it is about what an agent tells of its tools, and the planted bugs leave that alone"),
     ("promise_kept", "it counts effects of the lab's own program, which no planted bug is played with"),
     ("intent_kept", "an attempt for another input is not sent: the machine has it in doubt, and the run ends with 6"),
-    ("heard_once", "it is about the answers of people, whose commands are sabotaged in its own tests alone"),
+    ("heard_once", "it is about the answers of people, which no planted bug is played with"),
     ("report_of_contract", "a report that is wrong differs from the committed results, for report_whole"),
     ("refused_changes_nothing", "who changes something beside another run breaks the journal"),
     ("contested", "who gets in beside another run breaks the journal"),
