@@ -128,7 +128,7 @@ struct Reader<'a> {
     created: bool,
     run: Option<String>,
     recovering: Option<String>,
-    /// The process by which a person spoke last; it is no run.
+    /// The process by which a person spoke last; it is not a run.
     person: Option<String>,
     completion: Progress,
     /// The attempt limit of the run that is at work, where it says so.

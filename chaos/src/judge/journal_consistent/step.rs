@@ -118,7 +118,7 @@ impl Step {
             Some("happened") => {}
             Some("absent") => self.unknown = false,
             Some("abandon") => (self.must_fail, self.said) = (true, Some("abandoned")),
-            _ => wrong.push(format!("says the word {word}, which is none")),
+            _ => wrong.push(format!("says {word}, which is not a word for it")),
         }
     }
 

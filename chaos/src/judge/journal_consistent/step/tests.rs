@@ -146,7 +146,7 @@ fn what_contradicts_the_class_of_an_effect_is_rejected() {
         (vec![intends(1, "keyed", "a"), recovered(), intends(2, "keyed", "b")], "sends another input"),
         (vec![intends(1, "keyed", "a"), errs(r#""unknown":true"#), intends(2, "keyed", "b")], "sends another input"),
         (vec![intends(1, "keyed", "a"), errs(r#""permanent":false"#), doubts()], "closes a step that is not open"),
-        (vec![intends(1, "once", "a"), doubts(), says("perhaps")], "which is none"),
+        (vec![intends(1, "once", "a"), doubts(), says("perhaps")], "is not a word for it"),
         (vec![intends(1, "once", "a"), doubts(), says("abandon"), intends(2, "once", "a")], "failed for good"),
         (vec![start(), errs(r#""permanent":true"#), intends(2, "keyed", "a")], "failed for good"),
         (vec![start(), errs(r#""permanent":true,"retry_at":1.0"#)], "is permanent and to be tried again"),
