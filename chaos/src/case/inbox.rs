@@ -76,7 +76,7 @@ impl Kind for Inbox {
 pub fn case() -> PlanCase {
     let files: BTreeMap<_, _> =
         FILES.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect();
-    let steps = notes(&files).map(|(path, _)| StepSpec { tool: String::new(), input: json!({ "path": path }) });
+    let steps = notes(&files).map(|(path, _)| StepSpec::new("", json!({ "path": path })));
     PlanCase {
         name: NAME.to_owned(),
         goal: String::new(),
@@ -87,6 +87,7 @@ pub fn case() -> PlanCase {
         example_of: None,
         effects: Effects::default(),
         methods: None,
+        idle: Vec::new(),
     }
 }
 

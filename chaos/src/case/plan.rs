@@ -9,6 +9,7 @@ use crate::case::effects::Effects;
 use crate::case::promise::Promise;
 use crate::contract::PLAN_FILE;
 use crate::error::LabError;
+use crate::schedule::CrashPoint;
 
 /// Input folders larger than this are refused: every scenario gets its own copy.
 pub const MAX_INPUT_BYTES: u64 = 64 << 20;
@@ -28,6 +29,39 @@ pub struct StepSpec {
     pub tool: String,
     /// The tool's input.
     pub input: Value,
+    /// All that the plan says of it.
+    pub said: Value,
+}
+
+impl StepSpec {
+    /// A step of which nothing is said but its call.
+    #[must_use]
+    pub fn new(tool: &str, input: Value) -> Self {
+        Self { tool: tool.to_owned(), input, said: Value::Null }
+    }
+
+    /// The attempts that the plan allows it, where it says so.
+    #[must_use]
+    pub fn max_attempts(&self) -> Option<u64> {
+        self.said["retry"]["max_attempts"].as_u64()
+    }
+
+    /// Whether the task goes on where it fails.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.said["on_error"] == "continue"
+    }
+
+    /// Whether it can end with this status, as far as the plan tells.
+    #[must_use]
+    pub fn can_end(&self, status: &str) -> bool {
+        match status {
+            "done" => true,
+            "skipped" => !self.said["when"].is_null(),
+            "failed" => self.goes_on(),
+            _ => false,
+        }
+    }
 }
 
 /// How a case is played, beyond its plan.
@@ -109,6 +143,8 @@ pub struct PlanCase {
     pub effects: Effects,
     /// The methods that play it, where not all do.
     pub methods: Option<&'static [&'static str]>,
+    /// The steps that a run without a crash does not do: their condition is false, or they fail and the task goes on.
+    pub idle: Vec<usize>,
 }
 
 impl PlanCase {
@@ -120,6 +156,37 @@ impl PlanCase {
         case
     }
 
+    /// Whether each step may be killed so often without failing for it, where the environment allows it.
+    #[must_use]
+    pub fn stands(&self, kills: u64) -> bool {
+        self.steps.iter().all(|step| step.max_attempts().is_none_or(|limit| limit > kills))
+    }
+
+    /// Whether every step is done, as far as the plan tells.
+    #[must_use]
+    pub fn is_straight(&self) -> bool {
+        self.steps.iter().all(|step| !step.can_end("skipped") && !step.can_end("failed"))
+    }
+
+    /// The steps that a run without a crash does.
+    pub fn done_steps(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.steps.len()).filter(|step| !self.idle.contains(step))
+    }
+
+    /// The contract's points that such a run passes.
+    #[must_use]
+    pub fn points(&self) -> Vec<CrashPoint> {
+        let mut points = CrashPoint::of_contract(self.steps.len());
+        points.retain(|point| self.passes(point));
+        points
+    }
+
+    /// Whether a point can be killed at: nobody waits for a step that is not done.
+    #[must_use]
+    pub fn passes(&self, point: &CrashPoint) -> bool {
+        point.step.is_none_or(|step| !self.idle.contains(&step))
+    }
+
     /// A plan from the text of a plan file. Only what the lab needs is checked; the agent judges the rest.
     ///
     /// # Errors
@@ -129,8 +196,10 @@ impl PlanCase {
         let value: Value = serde_json::from_str(text).map_err(|e| bad(&format!("is not JSON: {e}")))?;
         let goal = value["goal"].as_str().ok_or_else(|| bad("has no `goal`"))?;
         let steps = value["steps"].as_array().ok_or_else(|| bad("has no `steps`"))?;
-        let spec =
-            |step: &Value| Some(StepSpec { tool: step["tool"].as_str()?.to_owned(), input: step["input"].clone() });
+        let spec = |step: &Value| {
+            let (tool, input) = (step["tool"].as_str()?.to_owned(), step["input"].clone());
+            Some(StepSpec { tool, input, said: step.clone() })
+        };
         let steps: Option<Vec<_>> = steps.iter().map(spec).collect();
         let steps = steps.ok_or_else(|| bad("has a step without `tool`"))?;
         if steps.is_empty() {
@@ -146,6 +215,7 @@ impl PlanCase {
             example_of: None,
             effects: Effects::default(),
             methods: None,
+            idle: Vec::new(),
         })
     }
 

@@ -29,12 +29,16 @@ const PATIENCE: &str = "500ms";
 /// The name of the case that waits.
 const WAITS: &str = "waits";
 
+/// The name of the case whose values flow from step to step.
+const FLOWS: &str = "flows";
+
 /// The tools that they are made of.
-const TOOLS: [&str; 4] = [STARTER, CALLER, "sleep", "approval"];
+const TOOLS: [&str; 6] = [STARTER, CALLER, "sleep", "approval", "echo", "fail"];
 
 /// What an everyday run plays of them: these cases, with these methods. The example of the tool that starts programs
 /// can be asked about, and is played with all methods.
-const EVERYDAY: (&[&str], &[&str]) = (&["exec-once", "http-keyed", WAITS], &["points", "people", "replies", "control"]);
+const EVERYDAY: (&[&str], &[&str]) =
+    (&["exec-once", "http-keyed", WAITS, FLOWS], &["points", "people", "replies", "control"]);
 
 /// A plan that has one effect in the world.
 #[derive(Debug)]
@@ -102,7 +106,11 @@ fi
 /// All cases.
 #[must_use]
 pub fn cases() -> Vec<PlanCase> {
-    Promise::ALL.into_iter().flat_map(|promise| [program(promise), request(promise)]).chain([waits()]).collect()
+    Promise::ALL
+        .into_iter()
+        .flat_map(|promise| [program(promise), request(promise)])
+        .chain([waits(), flows()])
+        .collect()
 }
 
 /// Those that are played with this agent where nobody names one.
@@ -183,6 +191,25 @@ fn waits() -> PlanCase {
         step(Promise::Keyed),
     ] });
     case(WAITS, &plan, &World { step: 2, promise: Promise::Keyed, asks: true, served: false })
+}
+
+/// Values that flow from inputs and outputs into later steps, a step that is skipped, and one that the task goes on
+/// without.
+fn flows() -> PlanCase {
+    let mut effect = step(Promise::Keyed);
+    effect["when"] = "status.off == 'skipped' and steps.off == null".into();
+    effect["input"]["command"][2] = "{{ steps.given.value.habit }}".into();
+    let plan = json!({
+        "goal": "Have an effect where its condition holds",
+        "inputs": { "habit": Promise::Keyed.word() },
+        "steps": [
+            { "id": "given", "tool": "echo", "input": { "value": { "habit": "{{ inputs.habit }}", "n": 2 } } },
+            { "id": "off", "tool": "echo", "when": "steps.given.value.n > 2", "input": { "value": "never" } },
+            { "id": "lost", "tool": "fail", "on_error": "continue", "input": { "message": "as planned" } },
+            effect,
+        ],
+    });
+    case(FLOWS, &plan, &World { step: 3, promise: Promise::Keyed, asks: false, served: false })
 }
 
 /// A step of a plan that starts the program.

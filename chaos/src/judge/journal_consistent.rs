@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use self::step::{Step, gives};
-use crate::case::plan::PlanCase;
+use crate::case::plan::{PlanCase, StepSpec};
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Baseline, Evidence, TaskEnd};
 use crate::look::tables::EventRow;
@@ -405,7 +405,10 @@ impl<'a> Reader<'a> {
             return wrong.push("is about a step that is open, finished or unknown".to_owned());
         };
         let counted = about.attempts - about.uncounted;
-        if let Some(limit) = self.limit.filter(|limit| event.field("reason") == "max_attempts" && counted < *limit) {
+        // What the plan says comes first.
+        let own = event.step.and_then(|idx| self.case.steps.get(idx)).and_then(StepSpec::max_attempts);
+        let limit = own.or(self.limit).filter(|limit| event.field("reason") == "max_attempts" && counted < *limit);
+        if let Some(limit) = limit {
             wrong.push(format!("comes after {counted} attempts that count, the limit is {limit}"));
         }
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::judge::verdict::Verdict;
 use crate::look::evidence::{Baseline, Evidence, TaskEnd};
-use crate::look::tables::Tables;
+use crate::look::tables::{StepRow, Tables};
 
 /// Outputs committed so far: (task, step) -> output.
 type Committed = BTreeMap<(String, usize), Value>;
@@ -87,7 +87,11 @@ fn all_done(evidence: &Evidence, task: &str, complaints: &mut Vec<String>) {
     if status != "done" {
         complaints.push(format!("in the end {task} is {status}, not done"));
     }
-    for step in tables.steps_of(task).filter(|row| row.status != "done") {
+    let can_end = |row: &StepRow| match evidence.case.steps.get(row.idx) {
+        Some(step) => step.can_end(&row.status),
+        None => row.status == "done",
+    };
+    for step in tables.steps_of(task).filter(|row| !can_end(row)) {
         complaints.push(format!("in the end step {} of {task} is {}, not done", step.idx, step.status));
     }
 }
@@ -95,6 +99,7 @@ fn all_done(evidence: &Evidence, task: &str, complaints: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use crate::testing::{Story, breaks, holds};
+    use serde_json::json;
 
     #[test]
     fn an_honest_kill_and_resume_is_accepted() {
@@ -143,6 +148,18 @@ mod tests {
         live.steps[1].output = None;
         story.evidence.observed.push(live);
         breaks("state_preserved", &story, "in live look 1");
+    }
+
+    /// A plan with a condition could not be put under the lab: what it skips was said not to be done.
+    #[test]
+    fn a_step_may_end_as_its_plan_allows_and_not_otherwise() {
+        for (said, status) in [(json!({ "when": "false" }), "skipped"), (json!({ "on_error": "continue" }), "failed")] {
+            let mut story = Story::clean();
+            story.last().tables.steps[0].status = status.to_owned();
+            breaks("state_preserved", &story, &format!("is {status}, not done"));
+            std::sync::Arc::make_mut(&mut story.evidence.case).steps[0].said = said;
+            holds("state_preserved", &story);
+        }
     }
 
     #[test]

@@ -70,7 +70,7 @@ type Also = fn(&mut Stage<'_>) -> Result<Vec<String>, LabError>;
 /// happens, of which nothing may come.
 fn ask_around(mut stage: Stage<'_>, ready: &Prepared, also: Also) -> Result<Played, LabError> {
     let mut wrong = ask(&mut stage, also)?;
-    let open = (0..ready.case.steps.len()).find(|&step| !stage.last().tables.is_done(TASK, step));
+    let open = ready.first_open(&stage.last().tables);
     let mut seen = Verdict::Holds;
     match open {
         None => _ = stage.run(TASK, None, Expect::Ends(0), &[])?,

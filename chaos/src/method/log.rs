@@ -42,7 +42,7 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
 
 /// The contract's points, and the last passage of some others.
 fn firsts(ready: &Prepared) -> Vec<CrashPoint> {
-    let mut points = CrashPoint::of_contract(ready.case.steps.len());
+    let mut points = ready.case.points();
     for site in SITES {
         points.extend(ready.discovery.clean.iter().rfind(|point| point.site == site && point.step.is_none()).cloned());
     }

@@ -63,6 +63,9 @@ pub const ALL: [Method; 23] = [
     fuzz::METHOD,
 ];
 
+/// More than random schedules kill one step.
+const KILLS: u64 = 8;
+
 /// Why a method has nothing to do with a case.
 #[must_use]
 pub fn why_not(method: &Method, target: &Target, case: &PlanCase) -> Option<&'static str> {
@@ -74,6 +77,8 @@ pub fn why_not(method: &Method, target: &Target, case: &PlanCase) -> Option<&'st
         "replies" if !case.kind.is_served() => Some("it sends no requests to a server of the lab"),
         "people" if !case.kind.has_person() => Some("it asks nobody"),
         "log" if case.kind.log().is_none() => Some("it has no action log"),
+        "random" | "fuzz" if !case.stands(KILLS) => Some("its plan allows a step fewer attempts than it kills"),
+        "fuzz" if !case.is_straight() => Some("its plan has conditions, which random schedules pay no heed to"),
         "control" => control::why_not(target, case),
         _ => None,
     }

@@ -25,7 +25,7 @@ pub(super) const METHOD: Method = Method {
 fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let last = ready.last_step();
     let steps = ready.own_steps();
-    let points = CrashPoint::of_contract(ready.case.steps.len());
+    let points = ready.case.points();
     let own = points.iter().filter(|point| point.step.is_some_and(|step| steps.contains(&step)));
     let mut all: Vec<Scenario> = own.enumerate().map(|(i, point)| apart(ready, point, "two", names::pair(i))).collect();
     if ready.case.example_of.is_none() {

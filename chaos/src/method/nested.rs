@@ -36,6 +36,11 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
         } else if is_plain(ready) {
             seconds.retain(CrashPoint::is_of_contract);
         }
+        // What the plan allows to begin twice fails after two kills, as it should.
+        let limit = point.step.and_then(|step| ready.case.steps[step].max_attempts());
+        if limit.is_some_and(|limit| limit <= 2) {
+            seconds.retain(|second| second.step != point.step);
+        }
         let first = Arc::new(First { point: point.clone(), left: Mutex::default() });
         all.extend(seconds.iter().map(|second| scenario(ready, &first, second)));
     }

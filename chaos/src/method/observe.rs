@@ -59,8 +59,7 @@ fn play_with(ready: &Prepared, point: Option<&CrashPoint>, delay: f64) -> Result
     if let Some(point) = point {
         stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     }
-    let open: Vec<usize> =
-        (0..ready.case.steps.len()).filter(|&step| !stage.last().tables.is_done(TASK, step)).collect();
+    let open: Vec<usize> = ready.case.done_steps().filter(|&step| !stage.last().tables.is_done(TASK, step)).collect();
     let db = stage.sandbox.db();
     let mut reader = LiveReader::when_ready(&db)?;
     let mut running = stage.start(TASK, &[("AGENT_STEP_DELAY", delay.to_string())])?;

@@ -25,11 +25,15 @@ const SITES: [&str; 2] = ["before_effect", "after_effect"];
 
 fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let mut all = Vec::new();
-    for step in ready.own_steps() {
+    // A task that goes on without a step does not fail with it.
+    for step in ready.own_steps().into_iter().filter(|&step| !ready.case.steps[step].goes_on()) {
         // The contract's attempt limit where nothing is set, and a limit of our own.
-        let limits = [(attempts(&ready.case.steps[step].tool), false), (1, true)];
+        let planned = &ready.case.steps[step];
+        let own = planned.max_attempts().and_then(|own| i64::try_from(own).ok());
+        // What the plan says comes before the variable.
+        let limits = own.map_or_else(|| vec![(attempts(&planned.tool), false), (1, true)], |own| vec![(own, false)]);
         for site in SITES {
-            for (limit, set) in limits {
+            for &(limit, set) in &limits {
                 all.push(scenario(ready, CrashPoint::new(site, step), limit, set));
             }
         }

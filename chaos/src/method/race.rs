@@ -95,7 +95,7 @@ fn begin<'a>(ready: &'a Prepared, crash: Option<&CrashPoint>) -> Result<Stage<'a
 fn second(ready: &Prepared, crash: Option<&CrashPoint>, hold: f64) -> Result<Played, LabError> {
     let mut stage = begin(ready, crash)?;
     let tables = &stage.last().tables;
-    let open = (0..ready.case.steps.len()).find(|&step| !tables.is_done(TASK, step));
+    let open = ready.first_open(tables);
     let step = open.unwrap_or_else(|| ready.last_step());
     let delay = [("AGENT_STEP_DELAY", hold.to_string())];
     let (first, seen) = stage.start_and_wait(TASK, step, &delay)?;

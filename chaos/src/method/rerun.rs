@@ -28,8 +28,10 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     let last = KillSchedule::points([&CrashPoint::new("after_commit", ready.last_step())]);
     all.push(scenario("resumed", "killed after the last commit, finished, run again", resumed).kills(last));
     if ready.case.example_of.is_none() {
-        let first = KillSchedule::points([&CrashPoint::new("before_effect", 0)]);
-        all.push(scenario("failed", "failed for its crashes, then run again", failed).kills(first));
+        if let Some(step) = fails(ready) {
+            let first = KillSchedule::points([&CrashPoint::new("before_effect", step)]);
+            all.push(scenario("failed", "failed for its crashes, then run again", failed).kills(first));
+        }
         if ready.case.kind.report(TASK).is_some() {
             let second = KillSchedule::points([&CrashPoint::new("after_commit", 0)]);
             all.push(scenario("no-note", "failed for want of a note, then run again", no_note).kills(second));
@@ -39,6 +41,15 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
         }
     }
     Ok(all)
+}
+
+/// The first step whose attempts the environment may limit, and with which the task fails.
+fn fails(ready: &Prepared) -> Option<usize> {
+    let limited = |&step: &usize| {
+        let planned = &ready.case.steps[step];
+        planned.max_attempts().is_none() && !planned.goes_on()
+    };
+    ready.case.done_steps().find(limited)
 }
 
 fn done(ready: &Prepared) -> Result<Played, LabError> {
@@ -58,7 +69,7 @@ fn resumed(ready: &Prepared) -> Result<Played, LabError> {
 fn failed(ready: &Prepared) -> Result<Played, LabError> {
     let mut stage = ready.stage()?;
     let once = [("AGENT_MAX_ATTEMPTS", "1".to_owned())];
-    let kill = Kill::Point(CrashPoint::new("before_effect", 0));
+    let kill = Kill::Point(CrashPoint::new("before_effect", fails(ready).unwrap_or_default()));
     stage.run(TASK, Some(&kill), Expect::Dies, &once)?;
     stage.run(TASK, None, Expect::Ends(2), &once)?;
     again(stage, ready, TaskEnd::Failed)

@@ -56,7 +56,7 @@ impl Company {
         let mut stage = Stage::new(lab, case, &tasks)?;
         let (first, others) = (&tasks[0], &tasks[1..]);
         for other in others {
-            let kill = Kill::Point(CrashPoint::new("after_effect", case.steps.len() - 1));
+            let kill = Kill::Point(CrashPoint::new("after_effect", case.done_steps().last().unwrap_or_default()));
             stage.run(other, Some(&kill), Expect::Dies, env)?;
         }
         play_schedule(&mut stage, first, kills, env, &|_| Vec::new())?;

@@ -35,8 +35,8 @@ pub struct Discovery {
 impl Discovery {
     /// What is known of every agent.
     #[must_use]
-    pub fn of_contract(steps: usize) -> Self {
-        Self { clean: CrashPoint::of_contract(steps), ..Self::default() }
+    pub fn of_contract(case: &PlanCase) -> Self {
+        Self { clean: case.points(), ..Self::default() }
     }
 
     /// Every point that any recording has shown, the contract's included.
@@ -55,11 +55,11 @@ impl Discovery {
 /// # Errors
 /// The lab's own failures, and a recording that cannot be read.
 pub fn discover(lab: &Lab, case: &Arc<PlanCase>, created: Option<&Left>, jobs: usize) -> Result<Discovery, LabError> {
-    let mut found = Discovery::of_contract(case.steps.len());
+    let mut found = Discovery::of_contract(case);
     let recorded = Stage::begun(lab, case, created)?.run_recorded(None, Expect::Ends(0))?;
     found.records = recorded.is_some();
     for point in recorded.into_iter().flatten() {
-        if !found.clean.contains(&point) {
+        if case.passes(&point) && !found.clean.contains(&point) {
             found.clean.push(point);
         }
     }
@@ -125,7 +125,7 @@ fn resume_after(
     stage.run(TASK, Some(&Kill::Point(point.clone())), Expect::Dies, &[])?;
     let left = stage.last().clone();
     let open = |point: &CrashPoint| point.step.is_some_and(|step| !left.tables.is_done(TASK, step));
-    let mut points = CrashPoint::of_contract(case.steps.len());
+    let mut points = case.points();
     points.retain(open);
     if case.kind.has_person() && records {
         // A step of which a person says that it is done is not begun again.
@@ -133,7 +133,7 @@ fn resume_after(
     }
     if records {
         for more in stage.run_recorded(None, Expect::Ends(0))?.into_iter().flatten() {
-            if !points.contains(&more) {
+            if case.passes(&more) && !points.contains(&more) {
                 points.push(more);
             }
         }

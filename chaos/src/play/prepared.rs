@@ -48,6 +48,12 @@ impl Prepared {
             // The agent makes the plan; from here on it is the one that must stand.
             first.case = Arc::new(learned(&first.case, &first.last().tables));
         }
+        let rows = first.last().tables.steps_of(TASK);
+        let idle: Vec<usize> = rows.filter(|row| row.status != "done").map(|row| row.idx).collect();
+        if first.last().tables.task(TASK).is_some_and(|row| row.status == "done") && idle.len() < first.case.steps.len()
+        {
+            first.case = Arc::new(PlanCase { idle, ..PlanCase::clone(&first.case) });
+        }
         let case = &Arc::clone(&first.case);
         let second = clean_run(lab, case, &tasks, &Vec::new())?;
         let mut baseline = baseline_of(first, Some(&second));
@@ -57,8 +63,7 @@ impl Prepared {
         } else {
             None
         };
-        let discovery =
-            if sound { discover(lab, case, created.as_ref(), jobs)? } else { Discovery::of_contract(case.steps.len()) };
+        let discovery = if sound { discover(lab, case, created.as_ref(), jobs)? } else { Discovery::of_contract(case) };
         baseline.between.clone_from(&discovery.between);
         let clock = if sound && case.is_played_whole() {
             Clock::find(lab, case, created.as_ref())?
@@ -112,19 +117,25 @@ impl Prepared {
         Ok(baseline)
     }
 
-    /// The last step; in a tool's own example that is the tool.
+    /// The last step that is done; in a tool's own example that is the tool.
     #[must_use]
     pub fn last_step(&self) -> usize {
-        self.case.steps.len() - 1
+        self.case.done_steps().last().unwrap_or_default()
     }
 
-    /// The steps that are this plan's own business: all of them, or only the last one in a tool's example, where the
-    /// others prepare its input.
+    /// The first step that is to be done and is not yet.
+    #[must_use]
+    pub fn first_open(&self, tables: &Tables) -> Option<usize> {
+        self.case.done_steps().find(|&step| !tables.is_done(TASK, step))
+    }
+
+    /// The steps that are this plan's own business: all that are done, or only the last of them in a tool's example,
+    /// where the others prepare its input.
     #[must_use]
     pub fn own_steps(&self) -> Vec<usize> {
         match self.case.example_of {
             Some(_) => vec![self.last_step()],
-            None => (0..self.case.steps.len()).collect(),
+            None => self.case.done_steps().collect(),
         }
     }
 
@@ -166,8 +177,7 @@ fn is_same(one: &Snapshot, other: &Snapshot) -> bool {
 /// step for each note.
 fn learned(case: &PlanCase, tables: &Tables) -> PlanCase {
     let mut learned = case.clone();
-    let steps: Vec<StepSpec> =
-        tables.steps_of(TASK).map(|row| StepSpec { tool: row.tool.clone(), input: row.input.clone() }).collect();
+    let steps: Vec<StepSpec> = tables.steps_of(TASK).map(|row| StepSpec::new(&row.tool, row.input.clone())).collect();
     if let (Some(row), true) = (tables.task(TASK), steps.len() == case.steps.len()) {
         learned.goal.clone_from(&row.goal);
         learned.steps = steps;

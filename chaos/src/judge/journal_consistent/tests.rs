@@ -68,6 +68,15 @@ fn a_limit_that_is_reached_by_stops_in_good_order_is_rejected() {
     };
     holds(NAME, &failed(1));
     breaks(NAME, &failed(2), "comes after 1 attempts that count, the limit is 2");
+    // A plan that allowed a step one attempt was accused of giving up early.
+    let of_plan = |limit: u64| {
+        let mut story = failed(3);
+        std::sync::Arc::make_mut(&mut story.evidence.case).steps[1].said =
+            serde_json::json!({ "retry": { "max_attempts": limit } });
+        story
+    };
+    holds(NAME, &of_plan(1));
+    breaks(NAME, &of_plan(4), "the limit is 4");
 }
 
 fn completed(events: &[(&str, &str)]) -> Story {
