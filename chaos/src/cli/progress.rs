@@ -24,11 +24,6 @@ impl Bar {
     pub fn new() -> Self {
         let wanted = std::io::stderr().is_terminal() && std::env::var_os("CI").is_none();
         let bar = wanted.then(|| ProgressBar::new(0));
-        if let (Some(bar), Ok(style)) =
-            (&bar, ProgressStyle::with_template("{prefix} {bar:30} {pos}/{len} {msg}, {eta} left in it"))
-        {
-            bar.set_style(style);
-        }
         Self { bar, failed: AtomicUsize::default(), place: AtomicUsize::default(), of: AtomicUsize::default() }
     }
 
@@ -36,12 +31,16 @@ impl Bar {
     pub fn tell(&self, told: &Progress<'_>) {
         match told {
             Progress::Preparing(plan) => {
-                self.with_bar(|bar| bar.set_prefix(format!("prepare {plan}")));
+                self.with_bar(|bar| {
+                    show_as(bar, PREPARING);
+                    bar.set_prefix(format!("prepare {plan}"));
+                });
             }
             Progress::Begins(method, (place, of), scenarios) => {
                 self.place.store(*place, Ordering::Relaxed);
                 self.of.store(*of, Ordering::Relaxed);
                 self.with_bar(|bar| {
+                    show_as(bar, PLAYING);
                     bar.reset();
                     bar.set_length(*scenarios as u64);
                     bar.set_prefix(format!("method {place} of {of}: {method:<10}"));
@@ -88,6 +87,16 @@ impl Bar {
         let (place, of) = (self.place.load(Ordering::Relaxed), self.of.load(Ordering::Relaxed));
         let MethodReport { name, scenarios, held, duration_s, .. } = method;
         format!("method {place} of {of}: {name}, {held} of {scenarios} held, {duration_s:.1} s, {}", self.failures())
+    }
+}
+
+/// Nobody knows beforehand how long that takes: what is full and has nothing left would be a lie.
+const PREPARING: &str = "{prefix}";
+const PLAYING: &str = "{prefix} {bar:30} {pos}/{len} {msg}, {eta} left in it";
+
+fn show_as(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
     }
 }
 
