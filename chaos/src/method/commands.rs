@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::agent::process::{Env, Outcome};
 use crate::case::TASK;
+use crate::case::plan::{PlanCase, strings};
 use crate::contract::PLAN_FILE;
 use crate::error::LabError;
 use crate::judge::told;
@@ -50,9 +51,18 @@ fn scenarios(ready: &Arc<Prepared>) -> Result<Vec<Scenario>, LabError> {
     all.push(scenario("unknown", "tasks run and asked for that do not exist", unknown));
     if ready.case.kind.is_created() {
         all.push(scenario("exists", "created again before, during and after its run", exists));
-        all.push(scenario("artifacts", "killed and resumed with another artifacts folder", artifacts));
+        if !names_the_folder(&ready.case) {
+            all.push(scenario("artifacts", "killed and resumed with another artifacts folder", artifacts));
+        }
     }
     Ok(all)
+}
+
+/// Whether a plan says itself that something lies in the usual folder, which stays there wherever artifacts go.
+fn names_the_folder(case: &PlanCase) -> bool {
+    let mut texts = Vec::new();
+    case.steps.iter().for_each(|step| strings(&step.input, &mut texts));
+    texts.iter().any(|text| text.contains("artifacts/"))
 }
 
 fn asked(ready: &Arc<Prepared>, point: &CrashPoint) -> Scenario {
@@ -183,6 +193,14 @@ fn moved(usual: &std::collections::BTreeMap<String, Vec<u8>>, look: &Snapshot) -
 mod tests {
     use super::*;
     use crate::testing::{ARTIFACT, Story};
+
+    /// A file whose path the plan gives was called an artifact in the wrong folder.
+    #[test]
+    fn a_plan_that_names_the_usual_folder_is_not_asked_for_another() {
+        assert!(!names_the_folder(&PlanCase::report()));
+        let plan = r#"{"goal": "g", "steps": [{"tool": "write_file", "input": {"path": "artifacts/a", "text": "x"}}]}"#;
+        assert!(names_the_folder(&PlanCase::parse("named", plan).expect("a plan")));
+    }
 
     #[test]
     fn results_in_the_usual_folder_and_missing_ones_are_rejected() {
