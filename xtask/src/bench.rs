@@ -32,6 +32,7 @@ pub(crate) fn run() -> Result<()> {
     bench.history()?;
     let ratio = lab::against_a_bare_loop()?;
     row("the lab's cycles/s, against a loop that does not look", &format!("{ratio:.2}"), ">= 0.70");
+    row("a start of Python under the lab's tracer, by that without", &format!("{:.2}", lab::tracing()?), "<= 1.3");
     Ok(())
 }
 

@@ -55,6 +55,21 @@ pub(crate) fn against_a_bare_loop() -> Result<f64> {
     Ok(ratios[ROUNDS / 2])
 }
 
+/// How long a start of Python takes under the lab's tracer, by what it takes without.
+///
+/// # Errors
+/// It cannot be built or started.
+pub(crate) fn tracing() -> Result<f64> {
+    let [_, chaos] = util::binaries(["agent", "chaos"])?;
+    let traced = util::build(&["-p", "chaos", "--example", "traced"])?;
+    let output = Command::new(&traced).arg(chaos).arg("python3 -c 'import json, sqlite3'").output();
+    let output = output.with_context(|| format!("cannot start {}", traced.display()))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    said.trim()
+        .parse()
+        .with_context(|| format!("it ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
+}
+
 /// Where the lab has its folders too.
 fn memory() -> PathBuf {
     let memory = Path::new("/dev/shm");
