@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use store::model::{Effect, PlanSource as _, PlannedStep};
 use tools::{Registry, is_template};
 
+use super::asks::text_of;
 use super::create::given;
 use super::{Parts, counted};
 use crate::engine::effect_of;
@@ -68,15 +69,12 @@ fn tell(out: &mut Output, checked: &Checked<'_>, tools: &Registry) -> Result<(),
 
 /// What the plan says of a step, in a few words.
 fn said(step: &PlannedStep) -> String {
-    let setting = |name: &str| step.setting(name);
-    let word = |name: &str| {
-        setting(name).map(|value| format!("{name} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
-    };
+    let word = |name: &str| step.setting(name).map(|value| format!("{name} {}", text_of(value)));
     let mut said: Vec<String> = ["when", "until", "timeout"].into_iter().filter_map(word).collect();
-    if setting("on_error").and_then(Value::as_str) == Some("continue") {
+    if step.setting("on_error").and_then(Value::as_str) == Some("continue") {
         said.push("goes on where it fails".to_owned());
     }
-    if let Some(check) = setting("check").and_then(|check| check.get("tool")).and_then(Value::as_str) {
+    if let Some(check) = step.setting("check").and_then(|check| check.get("tool")).and_then(Value::as_str) {
         said.push(format!("asks {check}"));
     }
     if has_template(&step.input) {
@@ -117,11 +115,8 @@ fn draw(out: &mut Output, checked: &Checked<'_>, tools: &Registry) -> Result<(),
         let effect = effect(&step, tools);
         out.line(&format!("    s{index}[\"{name}: {} ({effect})\"]", step.tool))?;
         if index > 0 {
-            let when = step.setting("when");
-            let when = when.map_or(String::new(), |when| {
-                let when = when.as_str().map_or_else(|| when.to_string(), str::to_owned);
-                format!("|\"when {}\"|", when.replace('"', "#quot;"))
-            });
+            let label = |when| format!("|\"when {}\"|", text_of(when).replace('"', "#quot;"));
+            let when = step.setting("when").map(label).unwrap_or_default();
             out.line(&format!("    s{} -->{when} s{index}", index - 1))?;
         }
     }

@@ -148,7 +148,7 @@ impl<'t> Walk<'t> {
                 self.expression(&filter.filter, Place::Used)?;
                 self.statements(&filter.body)
             }
-            Stmt::Do(call) => self.call(&call.call),
+            Stmt::Do(call) => self.function(&call.call, Place::Used),
         }
     }
 
@@ -346,10 +346,6 @@ impl<'t> Walk<'t> {
             }
             _ => Err("only functions can be called".to_owned()),
         }
-    }
-
-    fn call(&mut self, call: &Call<'t>) -> Walked {
-        self.function(call, Place::Used)
     }
 
     /// `a-b` subtracts, and is the name of a field elsewhere.

@@ -60,7 +60,7 @@ pub(crate) fn against_a_bare_loop() -> Result<f64> {
 /// # Errors
 /// It cannot be built or started.
 pub(crate) fn tracing() -> Result<f64> {
-    let [_, chaos] = util::binaries(["agent", "chaos"])?;
+    let chaos = util::build(&["-p", "chaos", "--bin", "chaos"])?;
     let traced = util::build(&["-p", "chaos", "--example", "traced"])?;
     let output = Command::new(&traced).arg(chaos).arg("python3 -c 'import json, sqlite3'").output();
     let output = output.with_context(|| format!("cannot start {}", traced.display()))?;
